@@ -1,0 +1,169 @@
+"""What one span says, as frozen values: the only form in which spans reach store and graph.
+
+Facts are keyed and self-contained: applying them in any order, any number of times, gives the
+same graph (DESIGN section 3.3). Trace and span ids are lower-case hex; times are integer
+nanoseconds since the Unix epoch; references are the strings of DESIGN section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+DEFAULT_TENANT = "default"
+
+
+class OperationKey(NamedTuple):
+    """Identity of an operation: its span."""
+
+    trace_id: str
+    span_id: str
+
+    def __str__(self) -> str:
+        return f"{self.trace_id}:{self.span_id}"
+
+
+class Dropped(NamedTuple):
+    """A candidate that was considered and cut."""
+
+    ref: str
+    score: float | None = None
+    reason: str = "other"
+    rank: int | None = None
+
+
+class Decision(NamedTuple):
+    """What a decision did with one candidate fact; ``None``: the library does not say."""
+
+    fact: str | None
+    action: str
+    target: str | None = None
+    status: str | None = None
+
+
+class Edge(NamedTuple):
+    """This input made this output."""
+
+    input: str
+    output: str
+    relation: str
+
+
+class Sequence(NamedTuple):
+    """One number of one process's run of memory operations (from 1, without gaps)."""
+
+    process: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One memory operation. Tuples keep the sender's order; ``delivered`` is rank order.
+
+    ``digest`` is SHA-256 over the span's deterministic protobuf bytes: of two contents of one
+    span, the later ``end_ns`` wins, then the greater digest.
+    """
+
+    graph_id: str
+    trace_id: str
+    span_id: str
+    name: str
+    step: str
+    start_ns: int
+    end_ns: int
+    tenant: str = DEFAULT_TENANT
+    parent_span_id: str = ""
+    system: str = ""
+    system_version: str = ""
+    service: str = ""
+    capture: str = "observed"
+    error_type: str = ""
+    conversation_id: str = ""
+    response_id: str = ""
+    composite: bool = False
+    inputs: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    delivered: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    score_kind: str = ""
+    dropped: tuple[Dropped, ...] = ()
+    limits: Mapping[str, object] = field(default_factory=dict)
+    supersedes: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    reads: tuple[str, ...] = ()
+    sources: Mapping[str, OperationKey] = field(default_factory=dict)
+    """Key ``from`` of the lineage: which producer of a reference is meant."""
+    times: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    inferred: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    truncated: Mapping[str, int] = field(default_factory=dict)
+    sequence: Sequence | None = None
+    digest_key: str = ""
+    digest: str = ""
+
+    @property
+    def key(self) -> OperationKey:
+        return OperationKey(self.trace_id, self.span_id)
+
+    def score_of(self, reference: str) -> float | None:
+        """The score with which ``reference`` was delivered, where one was given."""
+        pairs = zip(self.delivered, self.scores)
+        return next((score for ref, score in pairs if ref == reference), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """The content of a variable version, as captured.
+
+    ``content`` is a text, or a list of texts and ``{"ref": reference}`` to be expanded.
+    ``verified``: its digest equals its version. Of several values of one reference a verified
+    one wins, then an uncut one, then the longer, then the bytewise greater.
+    """
+
+    graph_id: str
+    ref: str
+    content: str | list[object]
+    tenant: str = DEFAULT_TENANT
+    cut: bool = False
+    verified: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag:
+    """Somebody says that an answer is wrong (or, with ``expected``, what it should have been).
+
+    Exactly one target is meant, in this order: span, trace, response, conversation; what is
+    not an answer means the latest-ending answer below it. ``at_ns`` and ``origin`` (the span
+    or record that carries the flag) identify it: a re-delivery is the same flag.
+    """
+
+    tenant: str = DEFAULT_TENANT
+    graph_id: str = ""
+    trace_id: str = ""
+    span_id: str = ""
+    response_id: str = ""
+    conversation_id: str = ""
+    expected: str | None = None
+    """``None``: not given. Empty: it should have declined."""
+    evidence: tuple[str, ...] = ()
+    reason: str = ""
+    source: str = ""
+    """user, evaluator, dataset or operator."""
+    at_ns: int = 0
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanFacts:
+    """Everything one span (or log record) says."""
+
+    operation: Operation | None = None
+    values: tuple[Value, ...] = ()
+    flags: tuple[Flag, ...] = ()
+    farewell: Sequence | None = None
+    problems: tuple[str, ...] = ()
+    """What could not be read and was salvaged around, in words, for counters and logs."""

@@ -1,0 +1,85 @@
+"""What a graph question may ask of a store: batched, keyed lookups and nothing else.
+
+Every engine answers these in the same way, so every walk gives the same result on all of them.
+``graph_id`` leads every call; no call crosses graphs (a walk may, along ``reads``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
+
+
+class GraphSummary(NamedTuple):
+    """One row of the list of graphs. Times in nanoseconds."""
+
+    graph_id: str
+    operations: int
+    first_ns: int
+    last_ns: int
+
+
+class SequenceNumber(NamedTuple):
+    """A number that was seen, and when its operation ran; ``farewell`` ends the run."""
+
+    process: str
+    number: int
+    start_ns: int
+    end_ns: int
+    farewell: bool = False
+
+
+class GraphReader(Protocol):
+    """Reads of one tenant. Unknown keys are absent from results, never an error."""
+
+    def graphs(self) -> list[GraphSummary]: ...
+
+    def operations(
+        self, graph_id: str, keys: Collection[OperationKey]
+    ) -> dict[OperationKey, Operation]: ...
+
+    def all_operations(self, graph_id: str) -> Iterable[Operation]:
+        """Every operation of the graph by ``(start_ns, trace_id, span_id)``."""
+        ...
+
+    def trace_operations(self, trace_id: str) -> list[Operation]:
+        """Every operation of the trace, of whatever graph (ids of traces are keys)."""
+        ...
+
+    def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        """The operations with the reference in ``outputs``, composites included."""
+        ...
+
+    def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        """For each ``kind:id``: the operations that produced any version of it."""
+        ...
+
+    def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        """The operations that have the reference as input, shown, delivered, dropped,
+        superseded or decision target."""
+        ...
+
+    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        """As :meth:`users`, for any version of each ``kind:id``."""
+        ...
+
+    def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]: ...
+
+    def search_values(self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20) -> list[Value]:
+        """Full-text search, best first."""
+        ...
+
+    def sequence(self, processes: Collection[str]) -> dict[str, list[SequenceNumber]]:
+        """Every number seen of each process, in order. Sequences span graphs."""
+        ...
+
+    def flags(self, graph_id: str | None = None) -> list[Flag]: ...
+
+    def response_operations(self, response_id: str) -> list[Operation]: ...
+
+    def conversation_operations(self, conversation_id: str) -> list[Operation]: ...
+
+
+Values = Mapping[str, Value]

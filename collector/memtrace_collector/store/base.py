@@ -1,0 +1,111 @@
+"""The two stores behind one processor: facts (rebuilt from the log at will) and cases.
+
+Every implementation passes the same contract suite (``tests/contract/``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from memtrace_collector.graph.facts import OperationKey, SpanFacts
+from memtrace_collector.graph.reader import GraphReader
+
+
+class LogPosition(NamedTuple):
+    """Where a record of the durable log starts; ordered as the log is."""
+
+    segment: int
+    offset: int
+
+
+class Applied(NamedTuple):
+    """What a batch changed, for counters."""
+
+    operations: int
+    duplicates: int
+    conflicts: int
+
+
+class FactStore(GraphReader, Protocol):
+    """Operations, produced variables, values, flags and sequences of all graphs of a tenant."""
+
+    def apply(
+        self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition
+    ) -> Applied:
+        """Apply facts and move the projection cursor, in one transaction.
+
+        Order-free and idempotent. ``cursor`` is the position after the last record read.
+        """
+        ...
+
+    def cursor(self, name: str = "projection") -> LogPosition: ...
+
+    def set_cursor(self, name: str, position: LogPosition) -> None: ...
+
+    def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]:
+        """Where each operation was first seen in the log: only that copy is forwarded."""
+        ...
+
+    def graph_hash(self, graph_id: str) -> str:
+        """SHA-256 over the graph's facts in canonical order; equal for equal sets of spans."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxEntry:
+    """One delivery to one destination; its bytes were fixed when the row was written."""
+
+    id: str
+    """Deterministic: a second write of the same row changes nothing."""
+    case_id: str
+    revision: int
+    signal: str
+    """``traces`` or ``logs``: which OTLP export request ``payload`` is."""
+    payload: bytes
+    attempts: int = 0
+    not_before_ns: int = 0
+    last_error: str = ""
+
+
+class CaseStore(Protocol):
+    """Verdicts, leases and outbox: transactional, small, never on the ingest path.
+
+    ``now_ns`` is always passed in: the store reads no clock.
+    """
+
+    def claim(self, case_id: str, worker: str, now_ns: int, lease_ns: int) -> bool:
+        """Lease a case; False when another worker holds a lease that has not expired."""
+        ...
+
+    def release(self, case_id: str, worker: str) -> None: ...
+
+    def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
+        """Store a verdict (JSON form, DESIGN 7) as its case's current one, with its outbox
+        rows, in one transaction. False, and no change, when that revision exists."""
+        ...
+
+    def verdict(self, case_id: str) -> dict[str, object] | None:
+        """The current revision."""
+        ...
+
+    def verdicts(self, graph_id: str | None = None) -> list[dict[str, object]]:
+        """Current revisions, oldest first."""
+        ...
+
+    def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]: ...
+
+    def outbox_delivered(self, entry_id: str, now_ns: int) -> None: ...
+
+    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None:
+        """``retry_at_ns=None``: given up, kept with its reason and counted."""
+        ...
+
+    def outbox_counts(self) -> dict[str, int]:
+        """Rows by state: pending, delivered, abandoned."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,49 @@
+"""Optional components of the test suite: real servers and second environments.
+
+On a user's machine a test whose component is missing skips with the command that enables it;
+with ``MEMTRACE_REQUIRE_COMPONENTS=1`` (as ``.ci/run`` sets it) it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memtrace-otel"
+JAEGER_VERSION = "v1.76.0"
+
+HINTS = {
+    "jaeger": "make jaeger",
+    "prometheus": "apt-get install prometheus",
+    "mem0-2": "make venv-mem0-2",
+}
+
+
+def missing(name: str) -> NoReturn:
+    """Skip (or, where components are required, fail) for want of ``name``."""
+    reason = f"{name} is not installed; to enable this test: {HINTS[name]}"
+    if os.environ.get("MEMTRACE_REQUIRE_COMPONENTS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def jaeger() -> Path:
+    """Path of the Jaeger v2 binary."""
+    path = CACHE / "bin" / f"jaeger-{JAEGER_VERSION}"
+    return path if path.exists() else missing("jaeger")
+
+
+def prometheus() -> Path:
+    """Path of the Prometheus server."""
+    path = shutil.which("prometheus")
+    return Path(path) if path else missing("prometheus")
+
+
+def mem0_2_python() -> Path:
+    """Python of the environment that holds mem0ai 2.x."""
+    path = Path(__file__).parent.parent / ".venv-mem0-2" / "bin" / "python"
+    return path if path.exists() else missing("mem0-2")
