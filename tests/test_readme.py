@@ -1,0 +1,83 @@
+"""The README promises nothing that the code does not have, and leaves out nothing it has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from memtrace_collector.cli import cli
+from memtrace_otel import environment_variables, semconv
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+MAKEFILE = (Path(__file__).parent.parent / "Makefile").read_text()
+CODE_BLOCKS = re.findall(r"```(?:console|sh|bash)\n(.*?)```", README, re.S)
+COMMAND_LINES = [
+    line.removeprefix("$ ").strip()
+    for block in CODE_BLOCKS
+    for line in block.splitlines()
+    if line.removeprefix("$ ").startswith(("memtrace-otel ", "make ", "python -m memtrace"))
+]
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading, cells without back-quotes."""
+    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_every_command_line_in_the_readme_parses(line: str) -> None:
+    """Each option and sub-command shown exists."""
+    program, *words = line.split("#")[0].split()
+    if program == "make":
+        assert re.search(rf"^{re.escape(words[0])}:", MAKEFILE, re.M), words
+        return
+    command = cli.get_command(click.Context(cli), words[0])
+    assert command is not None, words[0]
+    known = {option for parameter in command.params for option in parameter.opts}
+    assert {word.split("=")[0] for word in words if word.startswith("--")} <= known
+
+
+def test_the_command_table_is_complete() -> None:
+    """Every command of the program has its row, and no row is invented."""
+    named = {row[0].split()[0] for row in table("Commands")}
+    assert named == set(cli.list_commands(click.Context(cli)))
+
+
+def test_the_attribute_table_is_complete() -> None:
+    """Every memtrace attribute in semconv is explained, and no other."""
+    prefixes = ("SPAN_", "BAGGAGE_", "LINK_", "STEP_")
+    attributes = {
+        value
+        for name, value in vars(semconv).items()
+        if isinstance(value, str) and name.startswith("MEMTRACE_") and not name.startswith(prefixes)
+    }
+    documented = {row[0] for row in table("Attributes")}
+    assert documented == attributes | {semconv.LINK_RELATION}
+
+
+def test_the_lineage_key_table_is_complete() -> None:
+    """Every key of memtrace.lineage is explained."""
+    lines = (Path(semconv.__file__).read_text()).split("# Keys of memtrace.lineage\n")[1]
+    block = lines.split("\n\n")[0]
+    keys = {
+        value
+        for name, value in vars(semconv).items()
+        if re.search(rf"^{name} = ", block, re.M) and name != "KEY_PLAIN"
+    }
+    assert {row[0] for row in table("Lineage keys")} == keys
+
+
+def test_the_environment_table_is_complete() -> None:
+    """Every environment variable the package reads is documented."""
+    variables = {
+        value
+        for name, value in vars(environment_variables).items()
+        if name.isupper() and isinstance(value, str)
+    }
+    documented = {row[0] for row in table("Environment variables")}
+    assert variables <= documented
