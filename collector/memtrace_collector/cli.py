@@ -1,0 +1,90 @@
+"""The command line: one group, loaded command by command; the only place that exits.
+
+A command raises an error of :mod:`memtrace_collector.errors` or returns; this module turns
+errors into a line on standard error and an exit code.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from memtrace_collector.errors import MemtraceError
+
+COMMANDS = {
+    "up": "memtrace_collector.commands.up:up",
+    "process": "memtrace_collector.commands.apart:process",
+    "work": "memtrace_collector.commands.apart:work",
+    "serve": "memtrace_collector.commands.apart:serve",
+    "import": "memtrace_collector.commands.import_files:import_files",
+    "graphs": "memtrace_collector.commands.graphs:graphs",
+    "graph": "memtrace_collector.commands.graphs:graph",
+    "history": "memtrace_collector.commands.history:history",
+    "flag": "memtrace_collector.commands.flag:flag",
+    "attribute": "memtrace_collector.commands.attribute:attribute",
+    "verdicts": "memtrace_collector.commands.attribute:verdicts",
+    "why": "memtrace_collector.commands.why:why",
+    "impact": "memtrace_collector.commands.impact:impact",
+    "case": "memtrace_collector.commands.case:case",
+    "invariants": "memtrace_collector.commands.invariants:invariants",
+    "demo": "memtrace_collector.demo.command:demo",
+    "doctor": "memtrace_collector.commands.doctor:doctor",
+}
+"""Where each command lives; in the order in which they are listed."""
+
+
+class Failure(click.ClickException):
+    """An error of ours on its way out: one line on standard error and its exit code."""
+
+    def __init__(self, error: MemtraceError) -> None:
+        super().__init__(str(error))
+        self.exit_code = error.exit_code
+
+
+class CommandGroup(click.Group):
+    """Loads a command when it is asked for, so that each pays only for its own imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{COMMANDS[cmd_name]} is not a command")
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MemtraceError as error:
+            raise Failure(error) from error
+
+
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="memtrace-otel", prog_name="memtrace-otel")
+def cli() -> None:
+    """Which memory operation broke this answer?
+
+    Receives the spans of agents with memory, keeps them as graphs of memory operations, and
+    names the operation that lost what a wrong answer needed.
+
+    Exit codes: 0 done, 1 a finding, 2 wrong use, 3 a component is unreachable, 4 data is
+    damaged.
+
+    \b
+    Example:
+      memtrace-otel up --forward http://localhost:14318
+    """
+
+
+def main() -> None:
+    """Run the command line with the arguments of the process."""
+    cli(prog_name="memtrace-otel")

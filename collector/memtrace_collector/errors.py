@@ -1,0 +1,64 @@
+"""What can go wrong, sorted by what the caller does next.
+
+    MemtraceError
+    ├── WrongUse          change the call                            exit 2
+    │   ├── ConfigError       change an argument, a variable or the file
+    │   ├── NotFound          name something that exists
+    │   └── NotInThisVersion  use another way, or a later release
+    ├── Unreachable       start it, wait, then call again            exit 3
+    │   └── StoreInUse        end or ask the process that owns the folder
+    └── Damaged           repair or replace the data                 exit 4
+
+Nothing here ends the process: ``cli`` maps ``exit_code``. A finding (exit 1) is a result, not
+an error.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EXIT_DONE = 0
+EXIT_FINDING = 1
+EXIT_WRONG_USE = 2
+EXIT_UNREACHABLE = 3
+EXIT_DAMAGED = 4
+
+
+class MemtraceError(Exception):
+    """Base of every error that is told to the user: what, where, what to do."""
+
+    exit_code: ClassVar[int] = EXIT_FINDING
+
+
+class WrongUse(MemtraceError):
+    """The call cannot be carried out as it stands."""
+
+    exit_code = EXIT_WRONG_USE
+
+
+class ConfigError(WrongUse):
+    """A setting is missing, malformed or contradicts another."""
+
+
+class NotFound(WrongUse):
+    """The graph, answer, record or file that was named does not exist."""
+
+
+class NotInThisVersion(WrongUse):
+    """Described in the documentation, and not built yet."""
+
+
+class Unreachable(MemtraceError):
+    """A component that is needed does not answer."""
+
+    exit_code = EXIT_UNREACHABLE
+
+
+class StoreInUse(Unreachable):
+    """Another process owns the data folder and offers no way in."""
+
+
+class Damaged(MemtraceError):
+    """Data cannot be read as what it should be."""
+
+    exit_code = EXIT_DAMAGED
