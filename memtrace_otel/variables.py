@@ -18,9 +18,15 @@ from typing import NamedTuple
 from memtrace_otel import canonical_json, semconv
 
 MAX_ID_BYTES = 200
-_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+_WHITE_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680"
+    + "".join(map(chr, range(0x2000, 0x200B)))
+    + "\u2028\u2029\u202f\u205f\u3000"
+)
 """The Unicode property White_Space; ``str.strip`` would also take U+001C to U+001F."""
-_ESCAPED_IN_ID = re.compile(r"[%@\x00-\x20\x7f-\x9f\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
+_ESCAPED_IN_ID = re.compile(
+    r"[%@\x00-\x20\x7f-\x9f\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE_ID = re.compile(
     r"[0-9]{1,20}"
@@ -58,6 +64,7 @@ def parse(reference: str) -> VariableRef:
 
     Raises:
         ValueError: the text is not ``<kind>:<id>@<version>`` with a known kind.
+
     """
     kind, colon, rest = reference.partition(":")
     identifier, at, version = rest.rpartition("@")

@@ -26,13 +26,15 @@ def table(heading: str) -> list[list[str]]:
     """The rows of the first table below a heading, cells without back-quotes."""
     section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in section.splitlines() if line.startswith("|")]
-    return [[cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in rows[2:]]
+    return [
+        [cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in rows[2:]
+    ]
 
 
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_every_command_line_in_the_readme_parses(line: str) -> None:
     """Each option and sub-command shown exists."""
-    program, *words = line.split("#")[0].split()
+    program, *words = line.split("#", maxsplit=1)[0].split()
     if program == "make":
         assert re.search(rf"^{re.escape(words[0])}:", MAKEFILE, re.M), words
         return

@@ -40,7 +40,8 @@ class Closure:
 
     def absence(self, start_ns: int, end_ns: int, processes: frozenset[str]) -> str:
         """``proven``, ``assumed`` or ``broken`` for what did not happen in the window, in
-        these processes (none known: assumed, no sequence was sent)."""
+        these processes (none known: assumed, no sequence was sent).
+        """
         concerned = [loss for loss in self.losses if loss.process in processes]
         if any(loss.after_ns <= end_ns and loss.before_ns >= start_ns for loss in concerned):
             return "broken"

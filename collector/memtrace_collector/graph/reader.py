@@ -58,7 +58,8 @@ class GraphReader(Protocol):
 
     def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         """The operations that have the reference as input, shown, delivered, dropped,
-        superseded or decision target."""
+        superseded or decision target.
+        """
         ...
 
     def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
@@ -67,7 +68,9 @@ class GraphReader(Protocol):
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]: ...
 
-    def search_values(self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20) -> list[Value]:
+    def search_values(
+        self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20
+    ) -> list[Value]:
         """Full-text search, best first."""
         ...
 
