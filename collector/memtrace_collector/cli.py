@@ -35,23 +35,15 @@ COMMANDS = {
 """Where each command lives; in the order in which they are listed."""
 
 
-class Failure(click.ClickException):
-    """An error of ours on its way out: one line on standard error and its exit code."""
-
-    def __init__(self, error: MemtraceError) -> None:
-        super().__init__(str(error))
-        self.exit_code = error.exit_code
-
-
 class CommandGroup(click.Group):
     """Loads a command when it is asked for, so that each pays only for its own imports."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command = getattr(importlib.import_module(module), attribute)
         if not isinstance(command, click.Command):
@@ -62,7 +54,8 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except MemtraceError as error:
-            raise Failure(error) from error
+            click.echo(f"Error: {error}", err=True)
+            ctx.exit(error.exit_code)
 
 
 @click.group(

@@ -1,13 +1,13 @@
 """What can go wrong, sorted by what the caller does next.
 
     MemtraceError
-    ├── WrongUse          change the call                            exit 2
-    │   ├── ConfigError       change an argument, a variable or the file
-    │   ├── NotFound          name something that exists
-    │   └── NotInThisVersion  use another way, or a later release
-    ├── Unreachable       start it, wait, then call again            exit 3
-    │   └── StoreInUse        end or ask the process that owns the folder
-    └── Damaged           repair or replace the data                 exit 4
+    ├── WrongUseError               change the call                             exit 2
+    │   ├── ConfigError                 change an argument, a variable or the file
+    │   ├── NotFoundError               name something that exists
+    │   └── NotInThisVersionError       use another way, or a later release
+    ├── UnreachableError            start it, wait, then call again             exit 3
+    │   └── StoreInUseError             end or ask the process that owns the folder
+    └── DamagedError                repair or replace the data                  exit 4
 
 Nothing here ends the process: ``cli`` maps ``exit_code``. A finding (exit 1) is a result, not
 an error.
@@ -30,35 +30,35 @@ class MemtraceError(Exception):
     exit_code: ClassVar[int] = EXIT_FINDING
 
 
-class WrongUse(MemtraceError):
+class WrongUseError(MemtraceError):
     """The call cannot be carried out as it stands."""
 
     exit_code = EXIT_WRONG_USE
 
 
-class ConfigError(WrongUse):
+class ConfigError(WrongUseError):
     """A setting is missing, malformed or contradicts another."""
 
 
-class NotFound(WrongUse):
+class NotFoundError(WrongUseError):
     """The graph, answer, record or file that was named does not exist."""
 
 
-class NotInThisVersion(WrongUse):
+class NotInThisVersionError(WrongUseError):
     """Described in the documentation, and not built yet."""
 
 
-class Unreachable(MemtraceError):
+class UnreachableError(MemtraceError):
     """A component that is needed does not answer."""
 
     exit_code = EXIT_UNREACHABLE
 
 
-class StoreInUse(Unreachable):
+class StoreInUseError(UnreachableError):
     """Another process owns the data folder and offers no way in."""
 
 
-class Damaged(MemtraceError):
+class DamagedError(MemtraceError):
     """Data cannot be read as what it should be."""
 
     exit_code = EXIT_DAMAGED

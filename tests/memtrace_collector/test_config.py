@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memtrace_collector import config
+from memtrace_collector.errors import ConfigError, NotInThisVersionError
+
+
+def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
+    file = tmp_path / "memtrace.yaml"
+    file.write_text(
+        "server: {http_port: 1001, grpc_port: 1002, api_port: 1003}\nforward: {values: true}\n"
+    )
+    loaded = config.load(
+        {"server.http_port": 3001},
+        {"MEMTRACE_HTTP_PORT": "2001", "MEMTRACE_GRPC_PORT": "2002"},
+        file,
+    )
+    assert loaded.server.http_port == 3001
+    assert loaded.server.grpc_port == 2002
+    assert loaded.server.api_port == 1003
+    assert loaded.forward.values is True
+    assert loaded.store == config.DEFAULT_STORE
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("server: {httpport: 1}", "unknown setting server.httpport"),
+        ("server: {http_port: many}", "server.http_port .*not a whole number"),
+        ("server: {http_port: 70000}", "server.http_port: expected 0 to 65535"),
+        ("server: {http_port: 5, api_port: 5}", "three different ports"),
+        ("forward: {url: 'localhost:4318'}", "forward.url: expected a URL"),
+        ("forward: {profile: zipkin}", "forward.profile: expected jaeger or tempo or none"),
+        ("- a\n- b", "expected a mapping"),
+        ("a: [", "cannot read the configuration file"),
+        ("attribution: {thresholds: {faithful: .nan}}", "thresholds .*not a number"),
+        ("attribution: {method: guess}", "attribution.method: expected rules"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "memtrace.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        config.load({}, {}, file)
+
+
+def test_thresholds_are_read_from_file_and_environment(tmp_path: Path) -> None:
+    file = tmp_path / "memtrace.yaml"
+    file.write_text("attribution: {thresholds: {faithfulness: 0.5}}")
+    assert config.load({}, {}, file).attribution.thresholds == {"faithfulness": 0.5}
+    environment = {"MEMTRACE_EVALUATION_THRESHOLDS": "a=0.1, b=2"}
+    assert config.load({}, environment).attribution.thresholds == {"a": 0.1, "b": 2.0}
+
+
+def test_an_address_that_others_reach_needs_allow_remote() -> None:
+    with pytest.raises(ConfigError, match="--allow-remote"):
+        config.load({"server.host": "0.0.0.0"}, {})
+    allowed = config.load({"server.host": "0.0.0.0", "server.allow_remote": True}, {})
+    assert allowed.server.host == "0.0.0.0"
+
+
+def test_postgresql_is_refused_clearly() -> None:
+    with pytest.raises(NotInThisVersionError, match="give --store a folder"):
+        config.load({"store": "postgresql://db/memtrace"}, {})
+
+
+def test_a_method_that_needs_a_model_is_refused_clearly() -> None:
+    with pytest.raises(NotInThisVersionError, match="--method rules"):
+        config.load({"attribution.method": "agent"}, {})
