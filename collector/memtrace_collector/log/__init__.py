@@ -1,0 +1,1 @@
+"""The durable log: untouched OTLP requests in segment files."""

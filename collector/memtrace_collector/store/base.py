@@ -11,13 +11,7 @@ from typing import NamedTuple, Protocol
 
 from memtrace_collector.graph.facts import OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
-
-
-class LogPosition(NamedTuple):
-    """Where a record of the durable log starts; ordered as the log is."""
-
-    segment: int
-    offset: int
+from memtrace_collector.log.position import LogPosition
 
 
 class Applied(NamedTuple):
@@ -31,9 +25,7 @@ class Applied(NamedTuple):
 class FactStore(GraphReader, Protocol):
     """Operations, produced variables, values, flags and sequences of all graphs of a tenant."""
 
-    def apply(
-        self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition
-    ) -> Applied:
+    def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         """Apply facts and move the projection cursor, in one transaction.
 
         Order-free and idempotent. ``cursor`` is the position after the last record read.
@@ -85,7 +77,8 @@ class CaseStore(Protocol):
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """Store a verdict (JSON form, DESIGN 7) as its case's current one, with its outbox
-        rows, in one transaction. False, and no change, when that revision exists."""
+        rows, in one transaction. False, and no change, when that revision exists.
+        """
         ...
 
     def verdict(self, case_id: str) -> dict[str, object] | None:

@@ -1,0 +1,312 @@
+"""The durable log: segment files of untouched requests, group-committed before the reply.
+
+One writer thread takes everything that is queued, writes it with one ``writev`` and makes it
+durable with one ``fdatasync``; only then are the futures of those records resolved. A failed
+commit fails its records, cuts the segment back to what is durable, and the next commit starts
+a new segment: after a failed sync the kernel may drop dirty pages and report success.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import threading
+from collections import deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from memtrace_collector.log.durable_end import DurableEnd
+from memtrace_collector.log.errors import LogInUseError, LogOverloadedError, LogUnavailableError
+from memtrace_collector.log.format import LogRecord, encode, frame_bytes
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.log.reader import (
+    Damage,
+    OnDamage,
+    read_segment,
+    report_damage,
+    segment_numbers,
+    segment_path,
+)
+from memtrace_collector.metrics import NULL_METRICS, Metrics
+
+logger = logging.getLogger(__name__)
+
+SEGMENT_BYTES = 64 << 20
+MAX_QUEUED_BYTES = 256 << 20
+MAX_QUEUED_RECORDS = 10_000
+_MAX_VECTORS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    record: LogRecord
+    size: int
+    future: Future[LogPosition]
+
+
+class Recovered(NamedTuple):
+    """What opening the log found. ``torn_bytes``: an unacknowledged tail that was cut off."""
+
+    end: LogPosition
+    torn_bytes: int
+
+
+class SegmentLog:
+    """The writer's end of a log folder; one owner at a time.
+
+    Args:
+        folder: made when missing; holds nothing but the log.
+        segment_bytes: a segment that has reached this size is followed by a new one.
+        fsync: False only where losing acknowledged data is acceptable (tests, imports).
+        max_queued_bytes, max_queued_records: bounds of what waits for the disk.
+
+    Raises:
+        LogInUseError: another process owns the folder.
+        OSError: the folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+        fsync: bool = True,
+        max_queued_bytes: int = MAX_QUEUED_BYTES,
+        max_queued_records: int = MAX_QUEUED_RECORDS,
+        metrics: Metrics = NULL_METRICS,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self._metrics = metrics
+        self._lock_fd = _take_ownership(folder)
+        self.recovered = recover(folder)
+        metrics.add("memtrace.log.torn_bytes", self.recovered.torn_bytes)
+        self._durable_end = DurableEnd(folder)
+        self._durable_end.publish(self.recovered.end)
+        self._end = self.recovered.end
+        self._writer = _SegmentWriter(folder, self._end.segment, segment_bytes, fsync)
+        self._max_bytes = max_queued_bytes
+        self._max_records = max_queued_records
+        self._queue: deque[_Queued] = deque()
+        self._queued_bytes = 0
+        self._closing = False
+        self._changed = threading.Condition()
+        self._grown = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="memtrace-log", daemon=True)
+        self._thread.start()
+
+    def append(self, record: LogRecord) -> Future[LogPosition]:
+        """Queue a record. The future gives its position once it is on disk.
+
+        The future fails with :class:`LogUnavailableError` when the disk refused; cancelling it
+        before its commit starts takes the record back.
+
+        Raises:
+            LogOverloadedError: the queue is full.
+            LogUnavailableError: the log is closed.
+            ValueError: the record is too long for a frame.
+        """
+        queued = _Queued(record, frame_bytes(record), Future())
+        with self._changed:
+            if self._closing:
+                raise LogUnavailableError("the log is closed")
+            full = self._queued_bytes + queued.size > self._max_bytes and self._queue
+            if full or len(self._queue) >= self._max_records:
+                self._metrics.add("memtrace.log.refused", 1, reason="overloaded")
+                raise LogOverloadedError(f"{self._queued_bytes} bytes wait for the disk")
+            self._queue.append(queued)
+            self._queued_bytes += queued.size
+            self._changed.notify()
+        return queued.future
+
+    @property
+    def end(self) -> LogPosition:
+        """Everything before this position is on disk."""
+        return self._end
+
+    def wait(self, position: LogPosition, timeout: float) -> bool:
+        """Block until there is something durable behind ``position``; False on time-out."""
+        with self._grown:
+            return self._grown.wait_for(lambda: self._end > position or self._closing, timeout)
+
+    def close(self) -> None:
+        """Commit what is queued, then give the folder up. Idempotent."""
+        with self._changed:
+            if self._closing:
+                return
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+        with self._grown:
+            self._grown.notify_all()
+        self._writer.close()
+        self._durable_end.close()
+        os.close(self._lock_fd)
+
+    def _run(self) -> None:
+        while batch := self._next_batch():
+            self._commit([queued for queued in batch if _claimed(queued)])
+
+    def _next_batch(self) -> list[_Queued]:
+        """Everything queued; empty only when closing and drained."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            batch = list(self._queue)
+            self._queue.clear()
+            self._queued_bytes = 0
+        return batch
+
+    def _commit(self, batch: list[_Queued]) -> None:
+        if not batch:
+            return
+        try:
+            positions, end = self._writer.write([queued.record for queued in batch])
+        except Exception as error:
+            self._metrics.add("memtrace.log.refused", len(batch), reason="unavailable")
+            logger.error("log: %d records refused: %s", len(batch), error)
+            for queued in batch:
+                queued.future.set_exception(
+                    LogUnavailableError(f"the log cannot be written: {error}")
+                )
+            return
+        self._durable_end.publish(end)
+        with self._grown:
+            self._end = end
+            self._grown.notify_all()
+        self._metrics.add("memtrace.log.commits", 1)
+        self._metrics.add("memtrace.log.records", len(batch))
+        self._metrics.add("memtrace.log.bytes", sum(queued.size for queued in batch))
+        for queued, position in zip(batch, positions):
+            queued.future.set_result(position)
+
+
+class _SegmentWriter:
+    """The files behind the log: which segment is open and how much of it is durable."""
+
+    def __init__(self, folder: Path, segment: int, segment_bytes: int, fsync: bool) -> None:
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._fsync = fsync
+        self._segment = segment
+        self._fd: int | None = None
+        self._durable = 0
+        self._dirty = False
+
+    def write(self, records: list[LogRecord]) -> tuple[list[LogPosition], LogPosition]:
+        """Write records behind one another and sync them; their positions and the new end.
+
+        All or none: after an exception none of them will be read back.
+        """
+        if self._dirty:
+            self._cut()
+        self._dirty = True
+        fd = self._writable()
+        positions: list[LogPosition] = []
+        parts: list[bytes] = []
+        offset = self._durable
+        for record in records:
+            position = LogPosition(self._segment, offset)
+            frame = encode(record, position)
+            positions.append(position)
+            parts += frame
+            offset += sum(map(len, frame))
+        _write_all(fd, parts)
+        if self._fsync:
+            os.fdatasync(fd)
+        self._durable = offset
+        self._dirty = False
+        return positions, LogPosition(self._segment, offset)
+
+    def close(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _cut(self) -> None:
+        """Give up the open segment at its durable end."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, self._durable)
+            self.close()
+        self._dirty = False
+
+    def _writable(self) -> int:
+        """The open segment, or a new one behind it when it is full or given up."""
+        if self._fd is not None and self._durable < self._segment_bytes:
+            return self._fd
+        self.close()
+        self._segment += 1
+        path = segment_path(self._folder, self._segment)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self._fd, self._durable = os.open(path, flags, 0o600), 0
+        if self._fsync:
+            _sync_folder(self._folder)
+        return self._fd
+
+
+def recover(folder: Path, on_damage: OnDamage = report_damage) -> Recovered:
+    """Find the end of a log that nobody is writing, and cut off a torn tail.
+
+    Only the last segment can have one. Whatever stands there intact is made durable, so
+    that readers may build on it. The next append starts a new segment: no position behind a
+    cut is ever given out twice.
+    """
+    numbers = segment_numbers(folder)
+    if not numbers:
+        return Recovered(START, 0)
+    last = numbers[-1]
+    path = segment_path(folder, last)
+    with path.open("r+b") as file:
+        end = LogPosition(last, 0)
+
+        def skip(damage: Damage) -> None:
+            nonlocal end
+            on_damage(damage)
+            end = damage.next
+
+        for entry in read_segment(file, LogPosition(last, 0), None, sealed=False, on_damage=skip):
+            end = entry.next
+        torn = file.seek(0, os.SEEK_END) - end.offset
+        if torn:
+            logger.warning("log segment %d: cut a torn tail of %d bytes", last, torn)
+            file.truncate(end.offset)
+        os.fsync(file.fileno())
+    _sync_folder(folder)
+    return Recovered(end, torn)
+
+
+def _claimed(queued: _Queued) -> bool:
+    """False when the sender went away before its commit."""
+    return queued.future.set_running_or_notify_cancel()
+
+
+def _take_ownership(folder: Path) -> int:
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(fd)
+        raise LogInUseError(f"{folder} is in use by another process") from error
+    return fd
+
+
+def _write_all(fd: int, parts: list[bytes]) -> None:
+    """``writev`` everything, going on after short writes."""
+    for first in range(0, len(parts), _MAX_VECTORS):
+        vectors = [memoryview(part) for part in parts[first : first + _MAX_VECTORS]]
+        while vectors:
+            written = os.writev(fd, vectors)
+            while vectors and written >= len(vectors[0]):
+                written -= len(vectors.pop(0))
+            if written:
+                vectors[0] = vectors[0][written:]
+
+
+def _sync_folder(folder: Path) -> None:
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
