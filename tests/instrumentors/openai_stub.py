@@ -67,8 +67,7 @@ class OpenAIStub:
         self._lock = threading.Lock()
         self.chat_requests: list[dict[str, Any]] = []
         self.embedding_requests: list[dict[str, Any]] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property
@@ -176,54 +175,60 @@ def _encode(vector: list[float], packed: bool) -> list[float] | str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _handler(stub: OpenAIStub) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
 
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            if self.path.endswith("/embeddings"):
-                stub.embedding_requests.append(request)
-                self._json(200, _embeddings(request))
-            elif self.path.endswith("/chat/completions"):
-                self._chat(request)
-            else:
-                self._json(404, {"error": {"message": f"no such path: {self.path}"}})
+    def __init__(self, stub: OpenAIStub) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.stub = stub
 
-        def _chat(self, request: dict[str, Any]) -> None:
-            reply = stub.answer(request)
-            if reply.status != 200:
-                self._json(reply.status, {"error": {"message": reply.texts[0]}})
-            elif request.get("stream"):
-                self._stream(reply)
-            else:
-                self._json(200, completion(reply))
 
-        def _json(self, status: int, body: dict[str, Any]) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
 
-        def _stream(self, reply: Reply) -> None:
-            self.close_connection = True
-            self.send_response(200)
-            self.send_header("Content-Type", "text/event-stream")
-            self.send_header("Connection", "close")
-            self.end_headers()
-            try:
-                for number, chunk in enumerate(chunks(reply)):
-                    if number == reply.break_after_chunks:
-                        return
-                    self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-                    self.wfile.flush()
-                self.wfile.write(b"data: [DONE]\n\n")
-            except (BrokenPipeError, ConnectionResetError):
-                return  # the client abandoned the stream: some tests do just that
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("/embeddings"):
+            self.server.stub.embedding_requests.append(request)
+            self._json(200, _embeddings(request))
+        elif self.path.endswith("/chat/completions"):
+            self._chat(request)
+        else:
+            self._json(404, {"error": {"message": f"no such path: {self.path}"}})
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet: pytest shows what failed."""
+    def _chat(self, request: dict[str, Any]) -> None:
+        reply = self.server.stub.answer(request)
+        if reply.status != 200:
+            self._json(reply.status, {"error": {"message": reply.texts[0]}})
+        elif request.get("stream"):
+            self._stream(reply)
+        else:
+            self._json(200, completion(reply))
 
-    return Handler
+    def _json(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _stream(self, reply: Reply) -> None:
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            for number, chunk in enumerate(chunks(reply)):
+                if number == reply.break_after_chunks:
+                    return
+                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+                self.wfile.flush()
+            self.wfile.write(b"data: [DONE]\n\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return  # the client abandoned the stream: some tests do just that
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quiet: pytest shows what failed."""
