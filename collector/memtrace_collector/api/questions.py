@@ -1,0 +1,76 @@
+"""The one way in: every question the command line and the page may ask.
+
+Answered by :class:`~memtrace_collector.api.service.Service` in the process that owns the store
+and by :class:`~memtrace_collector.api.client.Client` over HTTP. Arguments and results are plain
+JSON values; a span is ``{"traceId", "spanId"}``, times are integer nanoseconds, ``answer`` is
+``TRACE`` or ``TRACE:SPAN``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+GRAPH_FORMATS = ("text", "json", "dot", "graphml")
+
+
+class Questions(Protocol):
+    """Raises an error of :mod:`memtrace_collector.errors` for what cannot be answered."""
+
+    def graphs(self) -> list[Json]:
+        """Every graph: ``graph_id``, ``operations``, ``first_ns``, ``last_ns``."""
+        ...
+
+    def graph(self, graph_id: str, answer: str, output_format: str) -> str:
+        """One graph, or one answer's ancestry in it, as a document of that format."""
+        ...
+
+    def graph_hash(self, graph_id: str) -> str:
+        """Fingerprint of a graph: equal for equal sets of spans, whatever their order."""
+        ...
+
+    def ancestry(self, answer: str) -> Json:
+        """``{"answer", "graph_id", "lineage", "operations": [...]}``, oldest first."""
+        ...
+
+    def history(self, graph_id: str, record: str) -> Json:
+        """``{"graph_id", "record", "versions": [...]}``: writer, sources, diff, readers."""
+        ...
+
+    def flag(self, answer: str, expected: str | None, evidence: Sequence[str], reason: str) -> Json:
+        """Flag an answer; ``{"answer", "graph_id"}``. ``expected=""``: should have declined."""
+        ...
+
+    def attribute(self, method: str, graph_id: str, evidence: bool) -> list[Json]:
+        """One pass over flagged answers; the current verdict of each. No graph id: all."""
+        ...
+
+    def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
+        """Current verdicts, oldest first; empty filters match all."""
+        ...
+
+    def why(self, answer: str, about: str) -> Json:
+        """The receipt of an answer; with ``about``: why that was (not) recalled."""
+        ...
+
+    def impact(self, target: str) -> Json:
+        """Everything derived from a reference, a span (``TRACE:SPAN``) or a conversation."""
+        ...
+
+    def case(self, answer: str, redact: bool) -> Json:
+        """The smallest slice of spans that holds the failure, as an OTLP/JSON request."""
+        ...
+
+    def invariants(self, graph_id: str) -> list[Json]:
+        """What the watched invariants found. No graph id: all."""
+        ...
+
+    def append(self, body: bytes, signal: str) -> None:
+        """Take one OTLP export request (protobuf) into the log; returns when it is on disk."""
+        ...
+
+    def settle(self) -> Json:
+        """Wait until everything appended so far is projected; ``{"operations": total}``."""
+        ...

@@ -1,0 +1,280 @@
+"""The questions over HTTP, with health, metrics and the page; Starlette on uvicorn.
+
+What is served was captured from agents and their users, so nothing served may run: a strict
+content security policy, no markup from data, no other hosts. A page on another host cannot use
+this API: writes need a content type that browsers ask about first (and are never told yes),
+and a server on loopback answers only to its own names.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from memtrace_collector import errors
+from memtrace_collector.api.client import API_PREFIX
+from memtrace_collector.api.questions import Questions
+from memtrace_collector.config import is_loopback
+from memtrace_collector.telemetry import CONTENT_TYPE, Telemetry
+
+logger = logging.getLogger(__name__)
+
+STATIC = Path(__file__).parent / "static"
+HEADERS = {
+    b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
+    b"connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
+    b"frame-ancestors 'none'",
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+_STATUS = (
+    (errors.NotFoundError, 404),
+    (errors.WrongUseError, 400),
+    (errors.UnreachableError, 503),
+    (errors.DamagedError, 500),
+)
+_MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
+_START_SECONDS = 10.0
+
+
+def build(
+    questions: Questions,
+    telemetry: Telemetry,
+    ready: Callable[[], str],
+    *,
+    host: str,
+    max_request_bytes: int,
+) -> Starlette:
+    """The application. ``ready`` says what is not ready yet, in words; empty when all is."""
+    handlers = _Handlers(questions, max_request_bytes)
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        missing = await run_in_threadpool(ready)
+        return PlainTextResponse(f"{missing or 'ready'}\n", 503 if missing else 200)
+
+    async def metrics(_: Request) -> Response:
+        return Response(await run_in_threadpool(telemetry.render), media_type=CONTENT_TYPE)
+
+    async def page(_: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            Mount(API_PREFIX, routes=handlers.routes()),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[
+            Middleware(_Headers),
+            Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(host), www_redirect=False),
+        ],
+        exception_handlers={errors.MemtraceError: _tell},
+    )
+
+
+class _Handlers:
+    """One handler per question: read the parameters, ask in a thread, answer in JSON."""
+
+    def __init__(self, questions: Questions, max_request_bytes: int) -> None:
+        self._questions = questions
+        self._max_request_bytes = max_request_bytes
+
+    def routes(self) -> list[Route]:
+        ask = self._questions
+        return [
+            _read("/graphs", lambda _: ask.graphs()),
+            Route("/graph", self._graph),
+            _read("/hash", lambda q: {"hash": ask.graph_hash(_needed(q, "graph"))}),
+            _read("/ancestry", lambda q: ask.ancestry(_needed(q, "answer"))),
+            _read("/history", lambda q: ask.history(_needed(q, "graph"), _needed(q, "record"))),
+            _read(
+                "/verdicts",
+                lambda q: ask.verdicts(q.get("graph", ""), q.get("stage", ""), q.get("type", "")),
+            ),
+            _read("/why", lambda q: ask.why(_needed(q, "answer"), q.get("about", ""))),
+            _read("/impact", lambda q: ask.impact(_needed(q, "target"))),
+            _read("/case", lambda q: ask.case(_needed(q, "answer"), q.get("redact") == "true")),
+            _read("/invariants", lambda q: ask.invariants(q.get("graph", ""))),
+            Route("/flag", self._flag, methods=["POST"]),
+            Route("/attribute", self._attribute, methods=["POST"]),
+            Route("/append", self._append, methods=["POST"]),
+            Route("/settle", self._settle, methods=["POST"]),
+        ]
+
+    async def _graph(self, request: Request) -> Response:
+        query = dict(request.query_params)
+        output_format = query.get("format", "json")
+        text = await run_in_threadpool(
+            self._questions.graph, _needed(query, "graph"), query.get("answer", ""), output_format
+        )
+        return Response(text, media_type=_MEDIA_TYPES.get(output_format, "text/plain"))
+
+    async def _flag(self, request: Request) -> Response:
+        body = await self._json(request)
+        expected, evidence = body.get("expected"), body.get("evidence") or []
+        if not (expected is None or isinstance(expected, str)) or not _are_texts(evidence):
+            raise errors.WrongUseError("expected is a text or null, evidence a list of texts")
+        result = await run_in_threadpool(
+            self._questions.flag,
+            _needed(body, "answer"), expected, evidence, str(body.get("reason") or ""),
+        )  # fmt: skip
+        return JSONResponse(result)
+
+    async def _attribute(self, request: Request) -> Response:
+        body = await self._json(request)
+        result = await run_in_threadpool(
+            self._questions.attribute,
+            str(body.get("method") or "rules"),
+            str(body.get("graph") or ""),
+            body.get("evidence") is not False,
+        )
+        return JSONResponse(result)
+
+    async def _append(self, request: Request) -> Response:
+        _expect(request, "application/x-protobuf")
+        body = await self._body(request)
+        signal = request.query_params.get("signal", "traces")
+        await run_in_threadpool(self._questions.append, body, signal)
+        return JSONResponse({})
+
+    async def _settle(self, request: Request) -> Response:
+        await self._json(request)
+        return JSONResponse(await run_in_threadpool(self._questions.settle))
+
+    async def _json(self, request: Request) -> dict[str, Any]:
+        _expect(request, "application/json")
+        try:
+            body = json.loads(await self._body(request))
+        except ValueError:
+            raise errors.WrongUseError("the body is not JSON") from None
+        if not isinstance(body, dict):
+            raise errors.WrongUseError("the body is not a JSON object")
+        return body
+
+    async def _body(self, request: Request) -> bytes:
+        parts, size = [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._max_request_bytes:
+                raise errors.WrongUseError(
+                    f"the body is larger than {self._max_request_bytes} bytes"
+                )
+            parts.append(part)
+        return b"".join(parts)
+
+
+class _Headers:
+    """Puts the security headers on every response, errors included."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS.items()]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class ApiServer:
+    """The application on a port, in a thread of its own."""
+
+    def __init__(self, app: Starlette, host: str, port: int) -> None:
+        """Bind (so that the address is known before anything starts).
+
+        Raises:
+            UnreachableError: the address is taken or not ours.
+        """
+        self._socket = _bind(host, port)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=5
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="memtrace-api", daemon=True)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._socket.getsockname()[:2]
+        return str(host), int(port)
+
+    def start(self) -> None:
+        self._socket.listen(128)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish what is being answered (at most 5 s), then close."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self._socket.close()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise errors.UnreachableError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --api-port"
+        ) from None
+
+
+def _read(path: str, ask: Callable[[dict[str, str]], Any]) -> Route:
+    async def handle(request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(ask, dict(request.query_params)))
+
+    return Route(path, handle)
+
+
+def _tell(_: Request, error: Exception) -> Response:
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return JSONResponse({"error": type(error).__name__, "message": str(error)}, status)
+
+
+def _needed(parameters: dict[str, Any], name: str) -> str:
+    value = parameters.get(name)
+    if not isinstance(value, str) or not value:
+        raise errors.WrongUseError(f"the parameter {name} is missing")
+    return value
+
+
+def _expect(request: Request, content_type: str) -> None:
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given != content_type:
+        raise errors.WrongUseError(f"expected the content type {content_type}, not {given!r}")
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _hosts(host: str) -> list[str]:
+    return ["127.0.0.1", "localhost", "[::1]", host] if is_loopback(host) else ["*"]
