@@ -165,5 +165,7 @@ class SpanFacts:
     values: tuple[Value, ...] = ()
     flags: tuple[Flag, ...] = ()
     farewell: Sequence | None = None
+    farewell_ns: int = 0
+    """When the process said that it ends."""
     problems: tuple[str, ...] = ()
     """What could not be read and was salvaged around, in words, for counters and logs."""

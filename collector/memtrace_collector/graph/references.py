@@ -1,0 +1,65 @@
+"""Which references an operation names, and in which part. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv, variables
+
+_NO_ANCESTRY = frozenset((semconv.RELATION_RELATED_TO,))
+
+
+def used_by(operation: Operation) -> set[str]:
+    """Everything it read, was shown, delivered, dropped, superseded or decided about."""
+    named = {
+        *operation.inputs,
+        *operation.shown,
+        *operation.delivered,
+        *operation.supersedes,
+        *(item.ref for item in operation.dropped),
+    }
+    for decision in operation.decisions:
+        named.update(ref for ref in (decision.fact, decision.target) if ref)
+    return named
+
+
+def named_by(operation: Operation) -> set[str]:
+    """:func:`used_by` and the outputs."""
+    return used_by(operation) | set(operation.outputs)
+
+
+def ancestry_inputs(operation: Operation, wanted: str | None) -> tuple[str, ...]:
+    """The references from which ``operation`` made (or with which it delivered) ``wanted``.
+
+    ``None`` wants everything it did. With ``edges``, only the inputs of the wanted output;
+    a reader uses what it delivers; what was merely shown or superseded is never used.
+    """
+    if wanted is None:
+        return _unique((*operation.inputs, *operation.delivered))
+    if wanted in operation.outputs:
+        made_from = [
+            edge.input
+            for edge in operation.edges
+            if edge.output == wanted and edge.relation not in _NO_ANCESTRY
+        ]
+        if made_from:
+            return _unique(made_from)
+        if any(edge.relation not in _NO_ANCESTRY for edge in operation.edges):
+            # the sender lists what made what: this output was made from nothing it read
+            covered = {edge.input for edge in operation.edges}
+            return tuple(ref for ref in operation.inputs if ref not in covered)
+        return operation.inputs or operation.delivered
+    if wanted in operation.delivered:
+        return _unique((*operation.inputs, wanted))
+    same_record = [ref for ref in operation.delivered if same_record_as(ref, wanted)]
+    return _unique((*operation.inputs, *same_record))
+
+
+def same_record_as(one: str, other: str) -> bool:
+    """Are these versions of one record?"""
+    return variables.record_of(one) == variables.record_of(other)
+
+
+def _unique(refs: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(refs))

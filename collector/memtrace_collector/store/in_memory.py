@@ -1,0 +1,223 @@
+"""A fact store in plain dictionaries: for tests, and for looking at one file without a folder.
+
+It is the reference for what every other store must answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+
+from memtrace_collector.graph import content, fingerprint, merge
+from memtrace_collector.graph.facts import (
+    DEFAULT_TENANT,
+    Flag,
+    Operation,
+    OperationKey,
+    SpanFacts,
+    Value,
+)
+from memtrace_collector.graph.reader import GraphSummary, SequenceNumber
+from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.terms import terms
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.store.base import Applied
+from memtrace_otel import variables
+
+_START = LogPosition(0, 0)
+_Predicate = Callable[[Operation], bool]
+_Keys = Callable[[Operation], Iterable[str]]
+
+
+class InMemoryFactStore:
+    """Implements :class:`~memtrace_collector.store.base.FactStore` for one tenant."""
+
+    def __init__(self, tenant: str = DEFAULT_TENANT) -> None:
+        self.tenant = tenant
+        self._operations: dict[OperationKey, Operation] = {}
+        self._positions: dict[OperationKey, LogPosition] = {}
+        self._values: dict[tuple[str, str], Value] = {}
+        self._flags: dict[str, Flag] = {}
+        self._numbers: dict[tuple[str, int], SequenceNumber] = {}
+        self._cursors: dict[str, LogPosition] = {}
+
+    @classmethod
+    def of(cls, facts: Iterable[SpanFacts], tenant: str = DEFAULT_TENANT) -> InMemoryFactStore:
+        """A store holding these facts."""
+        store = cls(tenant)
+        store.apply(((_START, item) for item in facts), _START)
+        return store
+
+    def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
+        operations = duplicates = conflicts = 0
+        for position, facts in batch:
+            if facts.operation is not None and facts.operation.tenant == self.tenant:
+                change = self._put_operation(position, facts.operation)
+                operations += change == "new"
+                duplicates += change == "duplicate"
+                conflicts += change == "conflict"
+            self._put_rest(facts)
+        self._cursors["projection"] = cursor
+        return Applied(operations, duplicates, conflicts)
+
+    def _put_operation(self, position: LogPosition, operation: Operation) -> str:
+        key = operation.key
+        old = self._operations.get(key)
+        self._positions[key] = min(position, self._positions.get(key, position))
+        if operation.sequence is not None:
+            number = SequenceNumber(*operation.sequence, operation.start_ns, operation.end_ns)
+            self._put_number(number)
+        if old is None:
+            self._operations[key] = operation
+            return "new"
+        if old.digest == operation.digest:
+            return "duplicate"
+        if merge.operation_wins(operation, old):
+            self._operations[key] = operation
+        return "conflict"
+
+    def _put_rest(self, facts: SpanFacts) -> None:
+        for value in facts.values:
+            key = (value.graph_id, value.ref)
+            old = self._values.get(key)
+            if value.tenant == self.tenant and (old is None or merge.value_wins(value, old)):
+                self._values[key] = value
+        for flag in facts.flags:
+            known = self._flags.get(flag.origin)
+            if flag.tenant == self.tenant and (known is None or merge.flag_wins(flag, known)):
+                self._flags[flag.origin] = flag
+        if facts.farewell is not None:
+            at = facts.farewell_ns
+            self._put_number(SequenceNumber(*facts.farewell, at, at, farewell=True))
+
+    def _put_number(self, number: SequenceNumber) -> None:
+        key = (number.process, number.number)
+        old = self._numbers.get(key)
+        self._numbers[key] = number if old is None else merge.join_numbers(number, old)
+
+    def cursor(self, name: str = "projection") -> LogPosition:
+        return self._cursors.get(name, _START)
+
+    def set_cursor(self, name: str, position: LogPosition) -> None:
+        self._cursors[name] = position
+
+    def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]:
+        return {key: self._positions[key] for key in keys if key in self._positions}
+
+    def graph_hash(self, graph_id: str) -> str:
+        values = [value for (graph, _), value in self._values.items() if graph == graph_id]
+        return fingerprint.graph_hash(self._of_graph(graph_id), values, self.flags(graph_id))
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def graphs(self) -> list[GraphSummary]:
+        grouped: dict[str, list[Operation]] = defaultdict(list)
+        for operation in self._operations.values():
+            grouped[operation.graph_id].append(operation)
+        return [
+            GraphSummary(
+                graph_id, len(items), min(o.start_ns for o in items), max(o.end_ns for o in items)
+            )
+            for graph_id, items in sorted(grouped.items())
+        ]
+
+    def operations(
+        self, graph_id: str, keys: Collection[OperationKey]
+    ) -> dict[OperationKey, Operation]:
+        found = ((key, self._operations.get(key)) for key in keys)
+        return {key: item for key, item in found if item and item.graph_id == graph_id}
+
+    def all_operations(self, graph_id: str) -> list[Operation]:
+        return self._of_graph(graph_id)
+
+    def trace_operations(self, trace_id: str) -> list[Operation]:
+        return self._where(lambda operation: operation.trace_id == trace_id)
+
+    def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        wanted = set(refs)
+        return self._grouped(graph_id, lambda operation: wanted.intersection(operation.outputs))
+
+    def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        wanted = set(records)
+        return self._grouped(
+            graph_id, lambda operation: wanted.intersection(_records(operation.outputs))
+        )
+
+    def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        wanted = set(refs)
+        return self._grouped(graph_id, lambda operation: wanted.intersection(used_by(operation)))
+
+    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        wanted = set(records)
+        return self._grouped(
+            graph_id, lambda operation: wanted.intersection(_records(used_by(operation)))
+        )
+
+    def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
+        found = ((ref, self._values.get((graph_id, ref))) for ref in refs)
+        return {ref: value for ref, value in found if value is not None}
+
+    def search_values(
+        self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20
+    ) -> list[Value]:
+        documents = [
+            (value, Counter(terms(content.plain_text(value))))
+            for (graph, ref), value in self._values.items()
+            if graph == graph_id and (not kinds or ref.partition(":")[0] in kinds)
+        ]
+        query = set(terms(text))
+        frequency = Counter(term for _, counts in documents for term in query & counts.keys())
+        scored = []
+        for value, counts in documents:
+            length = 1 + sum(counts.values())
+            score = sum(
+                math.log(1 + len(documents) / frequency[term]) * counts[term] / (counts[term] + 1)
+                for term in query & counts.keys()
+            )
+            if score > 0:
+                scored.append((-score, length, value.ref, value))
+        scored.sort(key=lambda row: row[:3])
+        return [row[3] for row in scored[:limit]]
+
+    def sequence(self, processes: Collection[str]) -> dict[str, list[SequenceNumber]]:
+        found: dict[str, list[SequenceNumber]] = defaultdict(list)
+        for (process, _), number in sorted(self._numbers.items()):
+            if process in processes:
+                found[process].append(number)
+        return dict(found)
+
+    def flags(self, graph_id: str | None = None) -> list[Flag]:
+        flags = self._flags.values()
+        return sorted(
+            (flag for flag in flags if graph_id is None or flag.graph_id == graph_id),
+            key=lambda flag: (flag.at_ns, flag.origin),
+        )
+
+    def response_operations(self, response_id: str) -> list[Operation]:
+        return self._where(lambda operation: operation.response_id == response_id != "")
+
+    def conversation_operations(self, conversation_id: str) -> list[Operation]:
+        return self._where(lambda operation: operation.conversation_id == conversation_id != "")
+
+    def _of_graph(self, graph_id: str) -> list[Operation]:
+        return self._where(lambda operation: operation.graph_id == graph_id)
+
+    def _where(self, keep: _Predicate) -> list[Operation]:
+        return sorted((item for item in self._operations.values() if keep(item)), key=_by_time)
+
+    def _grouped(self, graph_id: str, keys_of: _Keys) -> dict[str, list[Operation]]:
+        grouped: dict[str, list[Operation]] = defaultdict(list)
+        for operation in self._of_graph(graph_id):
+            for key in keys_of(operation):
+                grouped[key].append(operation)
+        return dict(grouped)
+
+
+def _by_time(operation: Operation) -> tuple[int, str, str]:
+    return operation.start_ns, operation.trace_id, operation.span_id
+
+
+def _records(refs: Iterable[str]) -> set[str]:
+    return {variables.record_of(ref) for ref in refs}
