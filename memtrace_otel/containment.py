@@ -58,9 +58,9 @@ class Match:
         origin: the operation that delivered or produced it, when known.
         graph_id: graph in which it was seen; empty when unknown.
         kind: what it was when it was seen.
-        index: index of the first text it occurs in.
-        length: characters of the value, white space collapsed.
-        whole: the text at ``index`` is this value and nothing else.
+        text: the value, normalised.
+        indexes: of the texts it occurs in, ascending.
+        whole: of the texts that are this value and nothing else, ascending.
         age: 0 for the value added last; counts additions, not time.
     """
 
@@ -68,9 +68,9 @@ class Match:
     origin: Origin | None
     graph_id: str
     kind: Kind
-    index: int
-    length: int
-    whole: bool
+    text: str
+    indexes: tuple[int, ...]
+    whole: tuple[int, ...]
     age: int
 
 
@@ -193,7 +193,7 @@ class RecentValues:
             if (value.ref, value.text) not in inner
             and (match := _match(value, spots, newest)) is not None
         ]
-        return sorted(matches, key=lambda match: (-match.length, match.age))
+        return sorted(matches, key=lambda match: (-len(match.text), match.age))
 
     def _search(self, index: int, text: str, places: _Places) -> None:
         normal = normalise(text)
@@ -294,15 +294,14 @@ def _note(places: _Places, text: str, place: _Place) -> None:
 def _match(value: _Value, spots: list[_Place], newest: int) -> Match | None:
     if value.kind == "delivered" and not is_distinctive(value.text):
         return None  # "yes" was delivered, and equals many a message by chance
-    whole = next((spot for spot in spots if spot.whole), None)
     return Match(
         ref=value.ref,
         origin=value.origin,
         graph_id=value.graph_id,
         kind=value.kind,
-        index=(whole or spots[0]).text,
-        length=len(value.text),
-        whole=whole is not None,
+        text=value.text,
+        indexes=tuple(sorted({spot.text for spot in spots})),
+        whole=tuple(sorted(spot.text for spot in spots if spot.whole)),
         age=newest - value.number,
     )
 

@@ -32,7 +32,7 @@ def test_a_delivered_value_is_found_with_its_origin_graph_and_message_index() ->
         "user:ann",
         "delivered",
     )
-    assert (match.index, match.whole) == (1, False)
+    assert (match.indexes, match.whole) == ((1,), ())
 
 
 def test_white_space_and_unicode_composition_do_not_matter() -> None:
@@ -67,7 +67,7 @@ def test_a_short_message_is_found_only_as_a_whole_text(kind: Kind) -> None:
     recent = kept(("msg:1@a", "Why?"), kind=kind)
     assert refs(recent, "Tell me. Why? Now.") == []
     [match] = recent.find(["Hello", "  Why? \n"])
-    assert (match.index, match.whole) == (1, True)
+    assert (match.indexes, match.whole) == ((1,), (1,))
 
 
 def test_a_short_delivered_value_is_never_matched_by_content() -> None:
