@@ -1,0 +1,129 @@
+"""The one path from a request that has come in to the log, whichever door it used."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from memtrace_collector.log.errors import LogError
+from memtrace_collector.log.format import Encoding, LogRecord, Signal
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.receiver.decode import InvalidRequestError, decode
+from memtrace_collector.receiver.refusal import Code, RefusedError
+from memtrace_collector.receiver.tenants import TenantOf, single_tenant
+from memtrace_collector.receiver.validate import Checked, check
+
+MAX_REQUEST_BYTES = 64 << 20
+MAX_IN_FLIGHT_BYTES = 512 << 20
+COMMIT_SECONDS = 8.0
+"""How long a request waits for its commit: within the ten seconds of the Python SDK."""
+
+Append = Callable[[LogRecord], "Future[LogPosition]"]
+
+
+class Submission(NamedTuple):
+    """A checked request. ``durable`` is None when there was nothing to keep."""
+
+    durable: Future[LogPosition] | None
+    checked: Checked
+
+
+class Ingest:
+    """Checks requests and appends them; knows limits and tenants, not transports.
+
+    Args:
+        append: ``SegmentLog.append``.
+        tenant_of: maps credentials to a tenant.
+        max_request_bytes: largest request, after decompression.
+        max_in_flight_bytes: bound of all request bodies held at once.
+    """
+
+    def __init__(
+        self,
+        append: Append,
+        *,
+        tenant_of: TenantOf | None = None,
+        max_request_bytes: int = MAX_REQUEST_BYTES,
+        max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
+        metrics: Metrics = NULL_METRICS,
+        clock_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.tenant_of = tenant_of or single_tenant("default")
+        self.max_request_bytes = max_request_bytes
+        self.metrics = metrics
+        self._append = append
+        self._clock_ns = clock_ns
+        self._room = max_in_flight_bytes
+        self._room_lock = threading.Lock()
+
+    def take_room(self, size: int) -> None:
+        """Reserve memory for a body or a piece of one; give it back with :meth:`give_room`.
+
+        Raises:
+            RefusedError: too much is in flight (UNAVAILABLE).
+        """
+        with self._room_lock:
+            if size > self._room:
+                raise RefusedError(Code.UNAVAILABLE, "too many requests are in flight")
+            self._room -= size
+
+    def give_room(self, size: int) -> None:
+        with self._room_lock:
+            self._room += size
+
+    def submit(self, tenant: str, signal: Signal, encoding: Encoding, body: bytes) -> Submission:
+        """Check a request and hand it to the log. Acknowledge only when ``durable`` resolves.
+
+        Raises:
+            RefusedError: malformed (INVALID_ARGUMENT) or not now (UNAVAILABLE).
+        """
+        try:
+            checked = check(signal, decode(signal, encoding, body))
+        except InvalidRequestError as error:
+            raise RefusedError(Code.INVALID_ARGUMENT, str(error)) from error
+        if not checked.accepted:
+            return Submission(None, checked)
+        record = LogRecord(tenant, self._clock_ns(), signal, encoding, body)
+        try:
+            return Submission(self._append(record), checked)
+        except LogError as error:
+            raise unavailable(error) from error
+
+    def acknowledge(self, signal: Signal, encoding: Encoding, checked: Checked) -> bytes:
+        """The response body, counted."""
+        self.metrics.add("memtrace.receiver.accepted", checked.accepted, signal=signal)
+        if checked.rejected:
+            self.metrics.add("memtrace.receiver.rejected", checked.rejected, signal=signal)
+        return response(signal, encoding, checked)
+
+
+def unavailable(error: BaseException) -> RefusedError:
+    """What the sender hears when the log did not take its request."""
+    return RefusedError(Code.UNAVAILABLE, str(error) or "the commit takes too long")
+
+
+def response(signal: Signal, encoding: Encoding, checked: Checked) -> bytes:
+    """An export response; ``partial_success`` is set only when something was rejected."""
+    if not checked.rejected:
+        return b"" if encoding == "protobuf" else b"{}"
+    if encoding == "json":
+        name = "rejectedSpans" if signal == "traces" else "rejectedLogRecords"
+        partial = {name: str(checked.rejected), "errorMessage": checked.reason}
+        return json.dumps({"partialSuccess": partial}).encode()
+    if signal == "traces":
+        traces = ExportTraceServiceResponse()
+        traces.partial_success.rejected_spans = checked.rejected
+        traces.partial_success.error_message = checked.reason
+        return bytes(traces.SerializeToString())
+    logs = ExportLogsServiceResponse()
+    logs.partial_success.rejected_log_records = checked.rejected
+    logs.partial_success.error_message = checked.reason
+    return bytes(logs.SerializeToString())

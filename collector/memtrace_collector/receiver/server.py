@@ -1,0 +1,139 @@
+"""Starting and stopping both doors, in threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+import uvicorn
+
+from memtrace_collector.receiver import grpc as otlp_grpc
+from memtrace_collector.receiver.http import OtlpHttp
+from memtrace_collector.receiver.ingest import Ingest
+
+LOOPBACK = "127.0.0.1"
+GRPC_PORT = 4317
+HTTP_PORT = 4318
+DRAIN_SECONDS = 10.0
+_START_SECONDS = 10.0
+_GRPC_THREADS = 16
+_BACKLOG = 2048
+
+
+class ListenError(Exception):
+    """A port cannot be listened on; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where to listen. Port 0: any free one, reported by the server once it has started."""
+
+    host: str = LOOPBACK
+    grpc_port: int = GRPC_PORT
+    http_port: int = HTTP_PORT
+
+
+class ReceiverServer:
+    """OTLP over gRPC and HTTP in front of one :class:`Ingest`."""
+
+    def __init__(self, ingest: Ingest, listen: Listen) -> None:
+        self._ingest = ingest
+        self._listen = listen
+        self._grpc: grpc.Server | None = None
+        self._http: uvicorn.Server | None = None
+        self._http_thread: threading.Thread | None = None
+        self.grpc_port = 0
+        self.http_port = 0
+
+    def start(self) -> None:
+        """Listen on both ports; on return both accept requests.
+
+        Raises:
+            ListenError: a port is taken or the host is not ours; nothing is left listening.
+        """
+        host = self._listen.host
+        listening = _listening_socket(host, self._listen.http_port)
+        try:
+            self._grpc, self.grpc_port = _grpc_server(self._ingest, host, self._listen.grpc_port)
+        except ListenError:
+            listening.close()
+            raise
+        self.http_port = listening.getsockname()[1]
+        self._grpc.start()
+        self._start_http(listening)
+
+    def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Take no new requests, answer those that are under way, then close. Idempotent."""
+        if self._http is not None:
+            self._http.should_exit = True
+        if self._grpc is not None:
+            self._grpc.stop(drain_seconds).wait()
+            self._grpc = None
+        if self._http_thread is not None:
+            self._http_thread.join()
+            self._http = self._http_thread = None
+
+    def _start_http(self, listening: socket.socket) -> None:
+        config = uvicorn.Config(
+            OtlpHttp(self._ingest),
+            http="httptools",
+            loop="asyncio",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=int(DRAIN_SECONDS),
+        )
+        server = uvicorn.Server(config)
+        self._http = server
+        self._http_thread = threading.Thread(
+            target=lambda: asyncio.run(server.serve(sockets=[listening])),
+            name="memtrace-otlp-http",
+            daemon=True,
+        )
+        self._http_thread.start()
+        give_up = time.monotonic() + _START_SECONDS
+        while not server.started:
+            if not self._http_thread.is_alive() or time.monotonic() > give_up:
+                self.stop(0)
+                raise ListenError("the OTLP/HTTP server did not start")
+            time.sleep(0.005)
+
+
+def is_loopback(host: str) -> bool:
+    """True for addresses that only this machine can reach."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listening_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise ListenError(f"cannot listen on {host}:{port} for OTLP/HTTP: {error}") from error
+
+
+def _grpc_server(ingest: Ingest, host: str, port: int) -> tuple[grpc.Server, int]:
+    server = grpc.server(
+        ThreadPoolExecutor(_GRPC_THREADS, thread_name_prefix="memtrace-otlp-grpc"),
+        handlers=otlp_grpc.handlers(ingest),
+        options=[
+            ("grpc.max_receive_message_length", ingest.max_request_bytes),
+            ("grpc.so_reuseport", 0),
+        ],
+    )
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    try:
+        bound = server.add_insecure_port(address)
+    except RuntimeError as error:
+        raise ListenError(f"cannot listen on {address} for OTLP/gRPC: {error}") from error
+    return server, bound
