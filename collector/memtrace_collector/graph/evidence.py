@@ -1,0 +1,118 @@
+"""The messages that bear on a question: those a flag names, else those a search finds."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import NamedTuple
+
+from memtrace_collector.graph import content
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey
+from memtrace_collector.graph.history import current_at
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.resolution import Occurrence, innermost
+from memtrace_otel import semconv, variables
+
+FOUND_PER_GRAPH = 3
+_MAX_FOREIGN_GRAPHS = 500
+_SEARCHED_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
+
+
+class Evidence(NamedTuple):
+    """``foreign``: references found only in a graph this answer does not read."""
+
+    refs: tuple[str, ...]
+    occurrences: tuple[Occurrence, ...]
+    foreign: dict[str, str]
+
+
+def locate(
+    lookups: Lookups, refs: Sequence[str], answer: Operation, graph_ids: Sequence[str]
+) -> Evidence:
+    """Where evidence that was named entered memory.
+
+    A version that was not seen (``?``, another key, or left out) joins by its record.
+    """
+    found: dict[str, list[Occurrence]] = {}
+    foreign: dict[str, str] = {}
+    for ref in refs:
+        for graph_id in graph_ids:
+            occurrences = _occurrences(lookups, graph_id, ref, answer)
+            if occurrences:
+                found[ref] = occurrences
+                break
+    missing = [ref for ref in refs if ref not in found]
+    if missing:
+        for summary in lookups.reader.graphs()[:_MAX_FOREIGN_GRAPHS]:
+            if summary.graph_id in graph_ids:
+                continue
+            for ref in missing:
+                occurrences = _occurrences(lookups, summary.graph_id, ref, answer)
+                if occurrences and ref not in found:
+                    found[ref] = occurrences
+                    foreign[occurrences[0].ref] = summary.graph_id
+    resolved = tuple(found[ref][0].ref if ref in found else ref for ref in refs)
+    occurrences_found = tuple(item for items in found.values() for item in items)
+    return Evidence(tuple(dict.fromkeys(resolved)), occurrences_found, foreign)
+
+
+def search(
+    lookups: Lookups,
+    text: str,
+    answer: Operation,
+    graph_ids: Sequence[str],
+    ancestors: Container[OperationKey] = (),
+) -> Evidence:
+    """The best matching messages and documents that entered before the answer."""
+    if not text.strip():
+        return Evidence((), (), {})
+    found: list[Occurrence] = []
+    for graph_id in graph_ids:
+        hits = lookups.reader.search_values(
+            graph_id, text, _SEARCHED_KINDS, limit=FOUND_PER_GRAPH * 4
+        )
+        bearing = [
+            occurrences[0]
+            for hit in hits
+            if (occurrences := _occurrences(lookups, graph_id, hit.ref, answer))
+            and _bears(occurrences[0].operation, answer, ancestors)
+        ]
+        found.extend(bearing[:FOUND_PER_GRAPH])
+    refs = tuple(dict.fromkeys(item.ref for item in found))
+    return Evidence(refs, tuple(found), {})
+
+
+def question_text(lookups: Lookups, operations: Sequence[Operation], flag: Flag) -> str:
+    """The question as asked, with the expected answer: what to search for."""
+    parts: dict[str, None] = {}
+    for operation in operations:
+        refs = [
+            ref
+            for ref in (*operation.inputs, *operation.outputs)
+            if ref.startswith(f"{semconv.KIND_QUERY}:")
+        ]
+        values = lookups.reader.values(operation.graph_id, refs) if refs else {}
+        for value in values.values():
+            parts[content.plain_text(value)] = None
+    if flag.expected:
+        parts[flag.expected] = None
+    return "\n".join(parts)
+
+
+def _bears(operation: Operation, answer: Operation, ancestors: Container[OperationKey]) -> bool:
+    """Entered in an earlier turn (a message of the answer's own trace is its question), by
+    the clock or because the answer came from it."""
+    if operation.trace_id == answer.trace_id:
+        return False
+    return operation.key in ancestors or operation.start_ns <= answer.end_ns
+
+
+def _occurrences(lookups: Lookups, graph_id: str, ref: str, answer: Operation) -> list[Occurrence]:
+    exact = lookups.producers(graph_id, [ref]).get(ref)
+    if exact:
+        return [Occurrence(ref, item) for item in innermost(lookups, exact)]
+    record = variables.record_of(ref)
+    writes = lookups.history(graph_id, record)
+    if not writes:
+        return []
+    write = current_at(writes, answer.end_ns) or writes[0]
+    return [Occurrence(write.version, write.operation)]

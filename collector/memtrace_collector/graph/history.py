@@ -1,0 +1,124 @@
+"""The life of one record: its write events in order. Pure.
+
+Order: an explicit predecessor (``supersedes``) first, then time; equal times are ordered by
+what later reads delivered. A text may return and is then current again, by its last writer.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+
+from memtrace_collector.graph.case import Write
+from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.trace_tree import TraceTree
+from memtrace_otel import semconv, variables
+
+_UNSEEN = 2**63
+
+
+def order_writes(
+    record: str, writers: Iterable[Operation], readers: Iterable[Operation] = ()
+) -> tuple[Write, ...]:
+    """The writes of ``record`` (``kind:id``), first to last.
+
+    Args:
+        record: the record.
+        writers: every operation that produced a version of it; of nested ones only the
+            innermost counts.
+        readers: operations that delivered a version, to order equal times.
+    """
+    events = _events(record, writers)
+    events.sort(key=lambda write: _rank(write, _first_reads(record, readers)))
+    return tuple(events[index] for index in _topological(events, _predecessors(record, events)))
+
+
+def has_ties(record: str, writers: Iterable[Operation]) -> bool:
+    """Do two writes of the record carry the same start time?"""
+    starts = [write.operation.start_ns for write in _events(record, writers)]
+    return len(starts) != len(set(starts))
+
+
+def current_at(writes: Sequence[Write], at_ns: int) -> Write | None:
+    """The write in force at a moment: the last in order that had started by then."""
+    return next((write for write in reversed(writes) if write.operation.start_ns <= at_ns), None)
+
+
+def is_deleted(reference: str) -> bool:
+    return variables.version_of(reference) == semconv.DELETED_VERSION
+
+
+def _events(record: str, writers: Iterable[Operation]) -> list[Write]:
+    by_trace: dict[str, list[Operation]] = {}
+    for operation in {operation.key: operation for operation in writers}.values():
+        by_trace.setdefault(operation.trace_id, []).append(operation)
+    events: list[Write] = []
+    for operations in by_trace.values():
+        tree = TraceTree(operations)
+        for operation in tree.innermost(operations):
+            events.extend(
+                Write(ref, operation)
+                for ref in operation.outputs
+                if variables.record_of(ref) == record
+            )
+    return events
+
+
+def _first_reads(record: str, readers: Iterable[Operation]) -> dict[str, int]:
+    first: dict[str, int] = {}
+    for reader in readers:
+        for ref in reader.delivered:
+            if variables.record_of(ref) == record:
+                first[ref] = min(first.get(ref, _UNSEEN), reader.start_ns)
+    return first
+
+
+def _rank(write: Write, first_reads: dict[str, int]) -> tuple[int, int, int, str, str]:
+    operation = write.operation
+    # what was read soonest after a tie was the last written, so it sorts after the others
+    soonest = -first_reads.get(write.version, _UNSEEN)
+    number = operation.sequence.number if operation.sequence else 0
+    return operation.start_ns, soonest, number, operation.trace_id, operation.span_id
+
+
+def _predecessors(record: str, events: Sequence[Write]) -> list[int | None]:
+    """For each event the one whose version it says it replaced: the latest of them before it
+    in time, else (clocks disagree) the earliest."""
+    return [_predecessor(record, events, index) for index in range(len(events))]
+
+
+def _predecessor(record: str, events: Sequence[Write], index: int) -> int | None:
+    replaced = {
+        ref
+        for ref in events[index].operation.supersedes
+        if variables.record_of(ref) == record and ref != events[index].version
+    }
+    candidates = [i for i, event in enumerate(events) if event.version in replaced and i != index]
+    before = [i for i in candidates if i < index]
+    if before:
+        return before[-1]
+    return candidates[0] if candidates else None
+
+
+def _topological(events: Sequence[Write], predecessors: Sequence[int | None]) -> list[int]:
+    followers: dict[int, list[int]] = {}
+    waiting: set[int] = set()
+    for index, predecessor in enumerate(predecessors):
+        if predecessor is not None:
+            followers.setdefault(predecessor, []).append(index)
+            waiting.add(index)
+    ready = [index for index in range(len(events)) if index not in waiting]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while len(order) < len(events):
+        if not ready:
+            # contradictory predecessors: time decides where to break the circle
+            ready.append(min(waiting))
+            waiting.discard(ready[0])
+        index = heapq.heappop(ready)
+        order.append(index)
+        for follower in followers.get(index, ()):
+            if follower in waiting:
+                waiting.discard(follower)
+                heapq.heappush(ready, follower)
+    return order

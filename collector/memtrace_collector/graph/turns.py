@@ -1,0 +1,41 @@
+"""The turn of an answer: the operations that belong to this one reply."""
+
+from __future__ import annotations
+
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_otel import semconv, variables
+
+WINDOW_NS = 600_000_000_000
+"""How long before an answer a read of the same query or record may belong to its turn."""
+_READS = frozenset((semconv.STEP_RETRIEVE, semconv.STEP_RERANK, semconv.STEP_REWRITE))
+_JOINING_KINDS = frozenset((semconv.KIND_QUERY, semconv.KIND_MEMORY, semconv.KIND_DOCUMENT))
+
+
+def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
+    """Its trace; whoever delivered what it names in ``from``; and reads of the same query or
+    record in the same graphs within :data:`WINDOW_NS` before it (a plain script has no
+    enclosing trace)."""
+    found = {item.key: item for item in lookups.tree(answer.trace_id).operations}
+    found[answer.key] = answer
+    graph_ids = dict.fromkeys(
+        graph_id for item in found.values() for graph_id in (item.graph_id, *item.reads)
+    )
+    for item in list(found.values()):
+        for key in item.sources.values():
+            named = lookups.operation(key, (item.graph_id, *item.reads))
+            if named is not None and named.step in _READS:
+                found[named.key] = named
+    records = {
+        variables.record_of(ref) for ref in answer.inputs if ref.partition(":")[0] in _JOINING_KINDS
+    }
+    for graph_id in graph_ids:
+        for users in lookups.record_users(graph_id, records).values():
+            for user in users:
+                if user.step in _READS and _shortly_before(user, answer):
+                    found[user.key] = user
+    return found
+
+
+def _shortly_before(operation: Operation, answer: Operation) -> bool:
+    return answer.start_ns - WINDOW_NS <= operation.start_ns <= answer.end_ns
