@@ -1,0 +1,97 @@
+"""`attribute` and `verdicts`: which operation broke the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from memtrace_collector.commands.options import format_option, store_option
+from memtrace_collector.commands.output import (
+    on_terminal,
+    print_json,
+    print_line,
+    shorten,
+    span_text,
+    table,
+)
+from memtrace_collector.commands.session import open_questions
+from memtrace_collector.config import METHODS, check_method
+
+SORTS = ("time", "score", "type")
+
+
+@click.command()
+@store_option
+@format_option()
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="rules",
+    show_default=True,
+    help="How: by rules; the others ask a model and come with a later version.",
+)
+@click.option("--graph", "graph_id", default="", metavar="GRAPH", help="Only this graph.")
+@click.option("--no-evidence", is_flag=True, help="Do as if no flag had named its evidence.")
+def attribute(
+    store: str, output_format: str, method: str, graph_id: str, no_evidence: bool
+) -> None:
+    """Look into the flagged answers once; print the current verdict of each, new or not.
+
+    \b
+    Example:
+      memtrace-otel attribute --method rules --format json
+    """
+    check_method(method)
+    if on_terminal():
+        click.echo("attributing …", err=True)
+    with open_questions(store, "attribute") as ask:
+        found = ask.attribute(method, graph_id, not no_evidence)
+    _show(found, output_format)
+
+
+@click.command()
+@store_option
+@format_option()
+@click.option("--graph", "graph_id", default="", metavar="GRAPH", help="Only this graph.")
+@click.option("--stage", default="", help="Only this stage, such as update.")
+@click.option("--type", "error_type", default="", help="Only this type, such as overwritten.")
+@click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
+def verdicts(
+    store: str, output_format: str, graph_id: str, stage: str, error_type: str, sort: str
+) -> None:
+    """List what was found so far.
+
+    \b
+    Example:
+      memtrace-otel verdicts --stage update --sort score
+    """
+    with open_questions(store, "verdicts") as ask:
+        found = ask.verdicts(graph_id, stage, error_type)
+    if sort == "score":
+        found = sorted(found, key=lambda verdict: -float(verdict["score"]))
+    elif sort == "type":
+        found = sorted(found, key=lambda verdict: (verdict["stage"], verdict["error_type"]))
+    _show(found, output_format)
+
+
+def _show(verdicts: list[dict[str, Any]], output_format: str) -> None:
+    if output_format == "json":
+        print_json(verdicts)
+        return
+    if not verdicts:
+        print_line("no verdicts: no answer has been flagged")
+        return
+    header = ("ANSWER", "VERDICT", "SCORE", "DECISIVE OPERATION", "WHY")
+    print_line(table(header, map(_row, verdicts)))
+
+
+def _row(verdict: dict[str, Any]) -> tuple[str, ...]:
+    decisive = verdict["decisive"]
+    return (
+        span_text(verdict["answer"]),
+        f"{verdict['stage']}/{verdict['error_type']}",
+        f"{verdict['score']:.2f}",
+        span_text(decisive[0]) if decisive else "-",
+        shorten(verdict["explanation"], 100),
+    )

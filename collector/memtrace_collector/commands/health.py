@@ -1,0 +1,217 @@
+"""The checks behind `doctor`: each looks at one thing and says what it found and what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import platform
+import socket
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from memtrace_collector.api.owner import LOCK_FILE, Ownership, read_owner, try_own
+from memtrace_collector.config import Config
+from memtrace_collector.errors import MemtraceError
+from memtrace_collector.log import reader
+from memtrace_collector.log.position import START
+
+OK, WARNING, FINDING, UNREACHABLE, DAMAGED = "ok", "warning", "finding", "unreachable", "damaged"
+STATES = (OK, WARNING, FINDING, UNREACHABLE, DAMAGED)
+"""From good to bad."""
+
+PACKAGES = (
+    "memtrace-otel", "opentelemetry-api", "opentelemetry-sdk", "opentelemetry-proto", "protobuf",
+    "grpcio", "uvicorn", "starlette", "httpx", "networkx",
+)  # fmt: skip
+DATABASES = ("facts.db", "cases.db")
+WAL_RESET_FIXED = (3, 51, 3)
+_CONNECT_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``state`` is one of :data:`STATES`."""
+
+    name: str
+    state: str
+    says: str
+
+
+def run(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
+    """Every check, in the order in which they are shown."""
+    yield _python()
+    yield from _packages()
+    yield _sqlite(sqlite3.sqlite_version_info)
+    yield from _store(Path(config.store))
+    yield from _ports(config)
+    if config.forward.url:
+        yield _endpoint("forward", config.forward.url)
+    if environment.get("OPENAI_BASE_URL"):
+        yield _endpoint("model", environment["OPENAI_BASE_URL"])
+    yield _digest_key(environment)
+
+
+def _python() -> Check:
+    says = f"{platform.python_implementation()} {platform.python_version()} at {sys.executable}"
+    return Check("python", OK, says)
+
+
+def _packages() -> Iterator[Check]:
+    installed = {name: _version(name) for name in PACKAGES}
+    for name, version in installed.items():
+        hint = 'not installed: pip install "memtrace-otel[collector]"'
+        yield Check(name, OK if version else FINDING, version or hint)
+
+
+def _version(package: str) -> str:
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        return importlib.metadata.version(package)
+    return ""
+
+
+def _sqlite(version: tuple[int, int, int]) -> Check:
+    text = ".".join(map(str, version))
+    if version >= WAL_RESET_FIXED:
+        return Check("sqlite", OK, text)
+    return Check(
+        "sqlite",
+        WARNING,
+        f"{text} has the WAL-reset bug (fixed in 3.51.3); one connection writes and checkpoints "
+        "here, which keeps clear of it: let no other program write to the store",
+    )
+
+
+def _store(folder: Path) -> Iterator[Check]:
+    if not folder.exists():
+        yield Check("store", OK, f"{folder} does not exist yet; it is made on first use")
+        return
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield Check("store", FINDING, f"{folder} is not a folder that can be read and written")
+        return
+    yield _owner(folder)
+    yield _log(folder / "log")
+    for name in DATABASES:
+        if (folder / name).exists():
+            yield _database(folder / name)
+
+
+def _owner(folder: Path) -> Check:
+    if not (folder / LOCK_FILE).exists():
+        return Check("store", OK, f"{folder} is not in use")
+    try:
+        ownership = try_own(folder)
+    except MemtraceError as error:
+        return Check("store", FINDING, str(error))
+    note = read_owner(folder)
+    if isinstance(ownership, Ownership):
+        ownership.release()
+        stale = f"; process {note.pid} left without a goodbye" if note else ""
+        return Check("store", OK, f"{folder} is not in use{stale}")
+    who = f"memtrace-otel {note.command} (process {note.pid})" if note else "another process"
+    return Check("store", OK, f"{folder} is in use by {who}")
+
+
+def _log(folder: Path) -> Check:
+    if not folder.exists():
+        return Check("log", OK, "empty")
+    damages: list[reader.Damage] = []
+    try:
+        records = sum(1 for _ in reader.read(folder, START, damages.append))
+    except OSError as error:
+        return Check("log", DAMAGED, f"{folder} cannot be read: {error}")
+    if damages:
+        first = damages[0]
+        lost = sum(damage.size for damage in damages)
+        return Check(
+            "log",
+            DAMAGED,
+            f"{lost} bytes in {len(damages)} places cannot be read, first in segment "
+            f"{first.position.segment} at offset {first.position.offset} ({first.reason}); "
+            f"{records} requests are intact; restore {folder} from a backup to have the rest",
+        )
+    return Check("log", OK, f"{records} requests, all intact")
+
+
+def _database(path: Path) -> Check:
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            (result,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.Error as error:
+        result = str(error)
+    if result == "ok":
+        return Check(path.name, OK, f"{path.stat().st_size} bytes, intact")
+    hint = (
+        "remove it: it is rebuilt from the log"
+        if path.name == DATABASES[0]
+        else "restore it from a backup"
+    )
+    return Check(path.name, DAMAGED, f"{path}: {result}; {hint}")
+
+
+def _ports(config: Config) -> Iterator[Check]:
+    owner = read_owner(Path(config.store))
+    server = config.server
+    for name in ("grpc_port", "http_port", "api_port"):
+        port = getattr(server, name)
+        state, says = OK, f"{server.host}:{port} is free"
+        if port and not _is_free(server.host, port):
+            ours = owner is not None and owner.api and _answers(owner.api)
+            state = OK if ours else FINDING
+            says = f"{server.host}:{port} is taken" + (
+                f", with memtrace-otel up running (process {owner.pid})"
+                if ours and owner
+                else f"; end what holds it or choose another --{name.replace('_', '-')}"
+            )
+        yield Check(name.replace("_", " "), state, says)
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError:
+        return False
+    return True
+
+
+def _endpoint(name: str, url: str) -> Check:
+    if _answers(url):
+        return Check(name, OK, f"{url} accepts connections")
+    return Check(name, UNREACHABLE, f"{url} does not accept connections; is it running?")
+
+
+def _answers(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        with socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def _digest_key(environment: Mapping[str, str]) -> Check:
+    name = "digest key"
+    if environment.get("MEMTRACE_DIGEST_KEY") == "plain":
+        return Check(name, WARNING, "plain: digests of short texts can be guessed")
+    if environment.get("MEMTRACE_DIGEST_KEY"):
+        return Check(name, OK, "from MEMTRACE_DIGEST_KEY")
+    given = environment.get("MEMTRACE_DIGEST_KEY_FILE")
+    state_folder = Path(environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    path = Path(given) if given else state_folder / "memtrace-otel" / "digest.key"
+    if not path.exists():
+        if given:
+            return Check(name, FINDING, f"{path} (MEMTRACE_DIGEST_KEY_FILE) does not exist")
+        return Check(name, OK, f"{path} does not exist yet; agents make it on first use")
+    if not os.access(path, os.R_OK):
+        return Check(name, FINDING, f"{path} cannot be read by this user")
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        return Check(name, FINDING, f"{path} is readable by others: chmod 600 {path}")
+    return Check(name, OK, f"{path}, readable by you only")

@@ -1,0 +1,33 @@
+"""How a command comes to its answers: from the folder, or from the process that owns it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from memtrace_collector.api.client import Client
+from memtrace_collector.api.owner import Owner, own_or_ask
+from memtrace_collector.api.questions import Questions
+from memtrace_collector.app import open_service
+from memtrace_collector.config import store_folder
+
+
+@contextlib.contextmanager
+def open_questions(store: str, command: str) -> Iterator[Questions]:
+    """The questions over ``store``: through the API of a running `up`, else opened here.
+
+    Raises:
+        NotInThisVersionError: the store is not a folder.
+        StoreInUseError: another process has it and offers no way in.
+    """
+    folder = store_folder(store)
+    owner = own_or_ask(folder, command)
+    if isinstance(owner, Owner):
+        with contextlib.closing(Client(owner.api)) as client:
+            yield client
+        return
+    try:
+        with open_service(folder) as service:
+            yield service
+    finally:
+        owner.release()
