@@ -52,11 +52,36 @@ class VariableRef(NamedTuple):
         return f"{self.kind}:{self.id}"
 
 
-class Variable(NamedTuple):
-    """A reference together with the content it stands for (``None``: not known here)."""
+class Variable:
+    """A reference together with the content it stands for (``None``: not known here).
 
-    ref: str
-    content: object = None
+    Equal when reference and content are.
+    """
+
+    __slots__ = ("_ref", "content")
+
+    def __init__(self, ref: str, content: object = None) -> None:
+        self._ref = ref
+        self.content = content
+
+    @property
+    def ref(self) -> str:
+        """The reference in its wire form."""
+        return self._ref
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Variable):
+            return NotImplemented
+        return self.ref == other.ref and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash(self.ref)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.ref!r})"
+
+    def __str__(self) -> str:
+        return self.ref
 
 
 def parse(reference: str) -> VariableRef:

@@ -1,0 +1,275 @@
+"""What one open operation has gathered, and writing it onto its span at the exit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanContext, Status, StatusCode, TraceFlags
+from opentelemetry.util.types import AttributeValue
+
+from memtrace_otel import content, packing, semconv
+from memtrace_otel.containment import Kind, Origin
+from memtrace_otel.runtime import Runtime
+
+_RECENT_KINDS: Mapping[str, Kind] = {
+    semconv.KIND_MESSAGE: "message",
+    semconv.KIND_QUERY: "query",
+    semconv.KIND_ANSWER: "answer",
+}
+_RECORD_STEPS = (semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_DELETE)
+_FIELD_ORDER = (
+    semconv.INPUTS,
+    semconv.SHOWN,
+    semconv.OUTPUTS,
+    semconv.DELIVERED,
+    semconv.SCORES,
+    semconv.SCORE_KIND,
+    semconv.DROPPED,
+    semconv.LIMITS,
+    semconv.SUPERSEDES,
+    semconv.DECISIONS,
+    semconv.EDGES,
+    semconv.READS,
+    semconv.FROM,
+    semconv.TIMES,
+    semconv.ROLES,
+    semconv.INFERRED,
+    semconv.CUT,
+    semconv.COMPOSITE,
+    semconv.TRUNCATED,
+)
+_NONE: list[Any] = []
+
+
+class Begin(NamedTuple):
+    """What is known of an operation when it starts."""
+
+    step: str
+    graph_id: str
+    conversation_id: str
+    capture: str
+    attributes: Mapping[str, AttributeValue]
+    sequence: str
+    parent_span_id: int
+    adopted: bool
+
+
+class Record:
+    """Everything an open operation has been given.
+
+    Attributes:
+        fields: keys of ``memtrace.lineage`` with what was given for them.
+        texts: reference -> content as text, for variables whose content is known.
+        sources: reference -> (trace id, span id) of the operation that is meant.
+        attributes: further span attributes.
+    """
+
+    __slots__ = ("attributes", "begin", "fields", "runtime", "sources", "span", "texts")
+
+    def __init__(self, runtime: Runtime, span: Span, begin: Begin) -> None:
+        self.runtime = runtime
+        self.span = span
+        self.begin = begin
+        self.fields: dict[str, Any] = {}
+        self.texts: dict[str, str] = {}
+        self.sources: dict[str, tuple[int, int]] = {}
+        self.attributes: dict[str, AttributeValue] = {}
+
+    def write(self, error: BaseException | None) -> None:
+        """Put everything onto the span, lineage last, and end it unless it was adopted."""
+        span = self._writable()
+        try:
+            self._add_links(span)
+            if error is not None:
+                self._set_error(span, error)
+            attributes: dict[str, AttributeValue] = self.attributes
+            if self.begin.adopted:
+                attributes = {**self.begin.attributes, **attributes}
+            _add_conventional(attributes, self.begin, self.fields)
+            self._add_content(attributes, span)
+            attributes.update(packing.pack(self._lineage(), _attribute_limit(span, self.runtime)))
+            span.set_attributes(attributes)
+        finally:
+            if span is not self.span or not self.begin.adopted:
+                clock = self.runtime.clock
+                span.end(clock() if clock else None)
+        self._register(span.get_span_context())
+
+    def _writable(self) -> Span:
+        """The span; a child of its own when an adopted span was ended before its operation."""
+        if not self.begin.adopted or self.span.is_recording():
+            return self.span
+        provider = self.runtime.provider()
+        if provider is None:
+            return self.span
+        return self.runtime.tracer(provider).start_span(
+            semconv.SPAN_NAMES.get(self.begin.step, self.begin.step),
+            context=trace.set_span_in_context(self.span),
+            attributes=self.begin.attributes,
+        )
+
+    def _lineage(self) -> dict[str, object]:
+        fields = self.fields
+        scores = fields.get(semconv.SCORES)
+        if scores is not None and not any(score is not None for score in scores):
+            del fields[semconv.SCORES]
+        lineage = {name: fields[name] for name in _FIELD_ORDER if name in fields}
+        for name in (semconv.INPUTS, semconv.SHOWN, semconv.OUTPUTS, semconv.SUPERSEDES):
+            if name in lineage:
+                lineage[name] = list(dict.fromkeys(lineage[name]))
+        lineage[semconv.SEQ] = self.begin.sequence
+        lineage[semconv.KEY] = self.runtime.digests.key_name
+        return lineage
+
+    def _add_links(self, span: Span) -> None:
+        fields = self.fields
+        context = span.get_span_context()
+        links = self.runtime.lineage.links(
+            self.begin.step,
+            trace_id=context.trace_id,
+            excluded=(context.span_id, self.begin.parent_span_id),
+            named=[_named(*ids) for ids in self.sources.values()],
+            read=[
+                ref
+                for ref in (*fields.get(semconv.INPUTS, _NONE), *fields.get(semconv.SHOWN, _NONE))
+                if ref not in self.sources
+            ],
+            fetched=fields.get(semconv.DELIVERED, _NONE),
+            superseded=fields.get(semconv.SUPERSEDES, _NONE),
+        )
+        for target, relation in links:
+            span.add_link(target, {semconv.LINK_RELATION: relation})
+
+    def _set_error(self, span: Span, error: BaseException) -> None:
+        self.attributes[semconv.ERROR_TYPE] = qualified_name(error)
+        # An exception's message may quote what the user said.
+        message = str(error) if self.runtime.config.capture_content else None
+        span.set_status(Status(StatusCode.ERROR, message))
+
+    def _add_content(self, attributes: dict[str, AttributeValue], span: Span) -> None:
+        runtime = self.runtime
+        config = runtime.config
+        if not config.capture_content or not self.texts:
+            return
+        lineage = runtime.lineage
+        new = [(ref, text) for ref, text in self.texts.items() if not lineage.is_published(ref)]
+        published = content.publish(
+            new,
+            redactor=runtime.redactor,
+            max_value_chars=config.max_value_chars,
+            max_span_chars=config.max_span_chars,
+        )
+        text, cut = content.fit(published, _attribute_limit(span, runtime))
+        if published.values and text:
+            attributes[semconv.MEMTRACE_VALUES] = text
+            lineage.publish(published.values)
+        if cut:
+            self.fields[semconv.CUT] = cut
+        if self.begin.step == semconv.STEP_RETRIEVE:
+            self._add_retrieved(attributes)
+
+    def _add_retrieved(self, attributes: dict[str, AttributeValue]) -> None:
+        texts = self.texts
+        delivered = self.fields.get(semconv.DELIVERED, _NONE)
+        queries = [
+            ref
+            for ref in self.fields.get(semconv.INPUTS, _NONE)
+            if ref in texts and ref.startswith(f"{semconv.KIND_QUERY}:")
+        ]
+        config = self.runtime.config
+        allowed = content.publish(
+            [(ref, texts[ref]) for ref in (*queries[:1], *delivered) if ref in texts],
+            redactor=self.runtime.redactor,
+            max_value_chars=config.max_value_chars,
+            max_span_chars=config.max_span_chars,
+        ).values
+        if queries and queries[0] in allowed:
+            attributes[semconv.GEN_AI_MEMORY_QUERY_TEXT] = allowed[queries[0]]
+        records = _conventional_records(delivered, self.fields.get(semconv.SCORES, _NONE), allowed)
+        if records:
+            attributes[semconv.GEN_AI_MEMORY_RECORDS] = packing.dumps(records)
+
+    def _register(self, context: SpanContext) -> None:
+        fields = self.fields
+        sampled = context.trace_flags.sampled
+        delivered = fields.get(semconv.DELIVERED, _NONE)
+        if sampled:
+            self.runtime.lineage.register(
+                context,
+                produced=fields.get(semconv.OUTPUTS, _NONE),
+                delivered=delivered,
+                decided=[entry[0] for entry in fields.get(semconv.DECISIONS, _NONE) if entry[0]],
+            )
+        origin = (
+            (trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id))
+            if sampled
+            else None
+        )
+        self._remember(origin, frozenset(delivered))
+
+    def _remember(self, origin: Origin | None, delivered: frozenset[str]) -> None:
+        recent = self.runtime.recent
+        graph_id = self.begin.graph_id
+        for ref, text in self.texts.items():
+            kind = _RECENT_KINDS.get(ref.partition(":")[0])
+            if kind is not None:
+                recent.add(ref, text, origin, graph_id, kind)
+            elif ref in delivered:
+                recent.add(ref, text, origin, graph_id, "delivered")
+
+
+def qualified_name(error: BaseException) -> str:
+    """``module.Class`` of an exception, as ``error.type`` asks; built-in ones without module."""
+    kind = type(error)
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _named(trace_id: int, span_id: int) -> SpanContext:
+    return SpanContext(
+        trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
+    )
+
+
+def _attribute_limit(span: Span, runtime: Runtime) -> int | None:
+    """The SDK's limit for one attribute's characters; the API has no way to ask for it."""
+    limits = getattr(span, "_limits", None)
+    limit = getattr(limits, "max_span_attribute_length", None)
+    return limit if isinstance(limit, int) else runtime.config.attribute_limit
+
+
+def _add_conventional(
+    attributes: dict[str, AttributeValue], begin: Begin, fields: Mapping[str, Any]
+) -> None:
+    """``gen_ai.memory.record.id`` and ``.record.count``, unless the caller gave them."""
+    if begin.step == semconv.STEP_RETRIEVE:
+        count = len(fields.get(semconv.DELIVERED, _NONE))
+        attributes.setdefault(semconv.GEN_AI_MEMORY_RECORD_COUNT, count)
+    elif begin.step in _RECORD_STEPS:
+        prefix = f"{semconv.KIND_MEMORY}:"
+        refs = [ref for ref in fields.get(semconv.OUTPUTS, _NONE) if ref.startswith(prefix)]
+        attributes.setdefault(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(refs))
+        if len(refs) == 1:
+            attributes.setdefault(semconv.GEN_AI_MEMORY_RECORD_ID, _library_id(refs[0]))
+
+
+def _library_id(reference: str) -> str:
+    """The last part of a record's id: the library's own, or its digest."""
+    return reference.rpartition("@")[0].rpartition(":")[2]
+
+
+def _conventional_records(
+    delivered: list[str], scores: list[float | None], texts: Mapping[str, str]
+) -> list[dict[str, object]]:
+    records: list[dict[str, object]] = []
+    for rank, ref in enumerate(delivered):
+        if ref not in texts:
+            continue
+        record: dict[str, object] = {"id": _library_id(ref), "content": texts[ref]}
+        if rank < len(scores) and scores[rank] is not None:
+            record["score"] = scores[rank]
+        records.append(record)
+    return records

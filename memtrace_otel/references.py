@@ -1,0 +1,145 @@
+"""Making variables: what an operation reads and produces, by kind.
+
+Each function returns at once; the reference is worked out when something first needs it, so
+that a program without an SDK pays for no digest. Content that is not a text is digested as its
+RFC 8785 JSON; it is read when the reference is first needed, so give a copy of what may change
+before that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memtrace_otel import runtime, semconv, variables
+from memtrace_otel.variables import Variable
+
+
+class DeferredVariable(Variable):
+    """A variable whose reference is worked out on first use."""
+
+    __slots__ = ("_id", "_kind", "_state", "_store", "_system")
+
+    def __init__(
+        self,
+        kind: str,
+        content: object,
+        id: object = None,
+        system: str = "",
+        store: str = "",
+        state: Mapping[str, object] | None = None,
+    ) -> None:
+        self._kind = kind
+        self.content = content
+        self._id = id
+        self._system = system
+        self._store = store
+        self._state = state
+        self._ref = ""
+
+    @property
+    def ref(self) -> str:
+        return self._ref or self._resolve()
+
+    def _resolve(self) -> str:
+        digests = runtime.get().digests
+        digest = digests.digest(self.content)
+        identifier = self._id
+        if identifier is None:
+            name = digest
+        elif self._system:
+            name = digests.library_id(self._system, identifier, self._store)
+        else:
+            name = digests.declared_id(str(identifier))
+        version = digest[:12]
+        if self._state:
+            version = f"{version}~{variables.state_digest(self._state)}"
+        self._ref = ref = f"{self._kind}:{name}@{version}"
+        return ref
+
+
+class DeferredRecord(Variable):
+    """A record of a library at a version that has no content: deleted, or not visible."""
+
+    __slots__ = ("_id", "_store", "_system", "_version")
+
+    def __init__(self, id: object, system: str, store: str, version: str) -> None:
+        self.content = None
+        self._id = id
+        self._system = system
+        self._store = store
+        self._version = version
+        self._ref = ""
+
+    @property
+    def ref(self) -> str:
+        return self._ref or self._resolve()
+
+    def _resolve(self) -> str:
+        name = runtime.get().digests.library_id(self._system, self._id, self._store)
+        self._ref = ref = f"{semconv.KIND_MEMORY}:{name}@{self._version}"
+        return ref
+
+
+def message(content: object, id: str | None = None) -> Variable:
+    """A message or document given to the system; ``id`` is taken as it is."""
+    return DeferredVariable(semconv.KIND_MESSAGE, content, id)
+
+
+def fact(content: object, id: str | None = None) -> Variable:
+    """An extracted candidate fact, or text that a decision authored."""
+    return DeferredVariable(semconv.KIND_FACT, content, id)
+
+
+def memory(
+    content: object,
+    id: object,
+    *,
+    system: str,
+    store: str = "",
+    state: Mapping[str, object] | None = None,
+) -> Variable:
+    """A stored memory record with this content.
+
+    Args:
+        content: the record's text, or a JSON-like value.
+        id: the library's own id of the record; digested unless it is opaque.
+        system: the library, as in ``memtrace.system``.
+        store: name of the store, where ids are unique only inside one.
+        state: what else changes the record's meaning (validity, expiry, tags, status).
+    """
+    return DeferredVariable(semconv.KIND_MEMORY, content, id, system, store, state)
+
+
+def deleted_memory(id: object, *, system: str, store: str = "") -> Variable:
+    """The tombstone of a memory record: what deleting it produces."""
+    return DeferredRecord(id, system, store, semconv.DELETED_VERSION)
+
+
+def unknown_memory(id: object, *, system: str, store: str = "") -> Variable:
+    """A memory record at whichever version was current: nobody could see it."""
+    return DeferredRecord(id, system, store, semconv.UNKNOWN_VERSION)
+
+
+def document(content: object, id: object = None, *, system: str = "", store: str = "") -> Variable:
+    """An indexed chunk; ``id`` is the library's with ``system``, else taken as it is."""
+    return DeferredVariable(semconv.KIND_DOCUMENT, content, id, system, store)
+
+
+def query(content: object, id: str | None = None) -> Variable:
+    """A question: the user's, or a rewritten one."""
+    return DeferredVariable(semconv.KIND_QUERY, content, id)
+
+
+def context(content: object, id: str | None = None) -> Variable:
+    """An assembled prompt or context."""
+    return DeferredVariable(semconv.KIND_CONTEXT, content, id)
+
+
+def answer(content: object, id: str | None = None) -> Variable:
+    """What the model answered: one per choice."""
+    return DeferredVariable(semconv.KIND_ANSWER, content, id)
+
+
+def prompt(content: object, id: str | None = None) -> Variable:
+    """A prompt template."""
+    return DeferredVariable(semconv.KIND_PROMPT, content, id)

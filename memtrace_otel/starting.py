@@ -1,0 +1,199 @@
+"""Starting an operation: its graph, its span, its number in the process's sequence."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span
+from opentelemetry.util.types import AttributeValue
+
+from memtrace_otel import packing, runtime, scope, semconv
+from memtrace_otel.guard import guarded
+from memtrace_otel.operations import NOT_RECORDING, MemoryOperation
+from memtrace_otel.recording import Begin, Record
+from memtrace_otel.runtime import Runtime
+from memtrace_otel.scope import Scope
+
+_farewell_registered = False
+
+
+class Request(NamedTuple):
+    """What the caller asked for; the arguments of ``operation``."""
+
+    step: str
+    system: str = ""
+    system_version: str = ""
+    graph_id: str | None = None
+    conversation_id: str | None = None
+    name: str | None = None
+    capture: str | None = None
+    composite: bool = False
+    attributes: Mapping[str, AttributeValue] | None = None
+    context: Context | None = None
+    library_graph_id: str | None = None
+
+
+class Started(NamedTuple):
+    """An operation and the context in which its work runs (``None``: the current one)."""
+
+    operation: MemoryOperation
+    context: Context | None
+
+
+IDLE = Started(NOT_RECORDING, None)
+
+
+def start(request: Request) -> Started:
+    """Start an operation on a span of its own. Never raises."""
+    state = runtime.get()
+    provider = state.provider()
+    if provider is None:
+        return IDLE
+    return _start(request, state, provider) or IDLE
+
+
+@guarded
+def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> Started:
+    context = request.context
+    parent = trace.get_current_span(context).get_span_context()
+    enclosing = scope.current(context)
+    graph_id, conversation = _identity(request, state, enclosing)
+    attributes = _initial_attributes(request, enclosing, graph_id, conversation)
+    clock = state.clock
+    span = state.tracer(provider).start_span(
+        request.name or semconv.SPAN_NAMES.get(request.step, f"memtrace.{request.step}"),
+        context=context,
+        attributes=attributes,
+        start_time=clock() if clock else None,
+    )
+    own = span.get_span_context()
+    if not own.is_valid or own.span_id == parent.span_id:
+        return IDLE  # a provider that makes no spans of its own
+    sequence = _next_number(state)
+    if not span.is_recording():
+        return Started(NOT_RECORDING, trace.set_span_in_context(span, context))
+    begin = Begin(
+        step=request.step,
+        graph_id=graph_id,
+        conversation_id=conversation,
+        capture=str(attributes[semconv.MEMTRACE_CAPTURE]),
+        attributes=attributes,
+        sequence=sequence,
+        parent_span_id=parent.span_id,
+        adopted=False,
+    )
+    return _open(request, state, span, begin, enclosing)
+
+
+@guarded
+def adopt(request: Request, span: Span) -> Started:
+    """Start an operation on a span that somebody else made and will end."""
+    state = runtime.get()
+    own = span.get_span_context()
+    if not own.is_valid or state.provider() is None:
+        return IDLE
+    enclosing = scope.current(request.context)
+    graph_id, conversation = _identity(request, state, enclosing)
+    sequence = _next_number(state)
+    if not span.is_recording():
+        return IDLE
+    attributes = _initial_attributes(request, enclosing, graph_id, conversation)
+    attributes.pop(semconv.GEN_AI_OPERATION_NAME, None)  # the span's owner knows better
+    parent = getattr(span, "parent", None)
+    begin = Begin(
+        step=request.step,
+        graph_id=graph_id,
+        conversation_id=conversation,
+        capture=str(attributes[semconv.MEMTRACE_CAPTURE]),
+        attributes=attributes,
+        sequence=sequence,
+        parent_span_id=parent.span_id if parent else 0,
+        adopted=True,
+    )
+    return _open(request, state, span, begin, enclosing)
+
+
+def _open(request: Request, state: Runtime, span: Span, begin: Begin, enclosing: Scope) -> Started:
+    record = Record(state, span, begin)
+    if request.composite or request.step == semconv.STEP_ADD:
+        record.fields[semconv.COMPOSITE] = True
+    operation = MemoryOperation(span, record)
+    inner = Scope(begin.graph_id, begin.conversation_id, enclosing.declared, operation)
+    context = scope.with_scope(inner, trace.set_span_in_context(span, request.context))
+    return Started(operation, context)
+
+
+def _identity(request: Request, state: Runtime, enclosing: Scope) -> tuple[str, str]:
+    """The operation's graph and conversation. A flag without a graph is left without."""
+    context = request.context
+    conversation = request.conversation_id or scope.conversation_of(state, enclosing, context)
+    if request.graph_id:
+        return str(request.graph_id), conversation
+    if request.step == semconv.STEP_FLAG:
+        return scope.declared_graph(state, enclosing, context), conversation
+    graph_id = scope.graph_of(state, enclosing, context, request.library_graph_id, conversation)
+    return graph_id, conversation
+
+
+def _initial_attributes(
+    request: Request, enclosing: Scope, graph_id: str, conversation: str
+) -> dict[str, AttributeValue]:
+    """What the span has from the start: samplers decide by it."""
+    capture = request.capture
+    if capture is None:
+        inherited = enclosing.operation.capture if enclosing.operation else ""
+        capture = inherited or semconv.CAPTURE_DECLARED
+    attributes: dict[str, AttributeValue] = {
+        semconv.MEMTRACE_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
+        semconv.MEMTRACE_STEP: request.step,
+        semconv.MEMTRACE_CAPTURE: capture,
+    }
+    if graph_id:
+        attributes[semconv.MEMTRACE_GRAPH_ID] = graph_id
+    if request.system:
+        attributes[semconv.MEMTRACE_SYSTEM] = request.system
+    if request.system_version:
+        attributes[semconv.MEMTRACE_SYSTEM_VERSION] = request.system_version
+    if conversation:
+        attributes[semconv.GEN_AI_CONVERSATION_ID] = conversation
+    name = semconv.OPERATION_NAMES.get(request.step)
+    if name:
+        attributes[semconv.GEN_AI_OPERATION_NAME] = name
+    if request.attributes:
+        attributes.update(request.attributes)
+    return attributes
+
+
+def _next_number(state: Runtime) -> str:
+    global _farewell_registered  # noqa: PLW0603  # exit handlers are per process, too
+    if not _farewell_registered:
+        # Exit handlers run last in, first out: the SDK registered its own when the provider was
+        # made, so this one still finds it open.
+        _farewell_registered = True
+        atexit.register(farewell)
+    return state.sequence.next()
+
+
+@guarded
+def farewell() -> None:
+    """Say that this process's sequence has no later number (DESIGN section 3.3, absence)."""
+    state = runtime.get()
+    provider = state.provider()
+    if provider is None or not state.sequence.started:
+        return
+    span = state.tracer(provider).start_span(
+        semconv.SPAN_NAMES[semconv.STEP_FAREWELL],
+        context=Context(),
+        attributes={
+            semconv.MEMTRACE_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
+            semconv.MEMTRACE_STEP: semconv.STEP_FAREWELL,
+        },
+    )
+    lineage = {semconv.SEQ: state.sequence.next(), semconv.KEY: state.digests.key_name}
+    span.set_attribute(semconv.MEMTRACE_LINEAGE, packing.dumps(lineage))
+    span.end()
+    state.sequence.renew()
