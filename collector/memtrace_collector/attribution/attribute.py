@@ -1,0 +1,189 @@
+"""From a loaded case to its verdict: needed items, the table, one argument. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.carriers import Sought, seek
+from memtrace_collector.attribution.explain import explain
+from memtrace_collector.attribution.findings import Finding
+from memtrace_collector.attribution.needs import Item, Need, classify, states
+from memtrace_collector.attribution.path import path
+from memtrace_collector.attribution.sanity import bad_judge
+from memtrace_collector.attribution.table import walk
+from memtrace_collector.attribution.verdict import Alternative, Claim, Decisive, Verdict
+from memtrace_collector.attribution.view import View
+from memtrace_collector.graph.case import Case
+
+MAX_ALTERNATIVES = 3
+_LINEAGE_WEIGHT = {"complete": 1.0, "inexact": 0.95, "ambiguous": 0.85, "incomplete": 0.8}
+_ABSENCE_WEIGHT = {"proven": 1.0, "assumed": 0.97, "broken": 0.5}
+_ABSENCE_RANK = {"proven": 0, "assumed": 1, "broken": 2}
+_WITHOUT_EVIDENCE = 0.9
+_WITHOUT_EXPECTED = 0.6
+
+
+class _Outcome(NamedTuple):
+    """One item's finding with what it rests on."""
+
+    sought: Sought
+    finding: Finding
+    absence: str
+    others: list[Finding]
+
+
+def attribute(case: Case, *, method: str = "rules") -> Verdict:
+    """Which operation broke this answer.
+
+    Args:
+        case: a loaded case; nothing outside it is looked at.
+        method: written into the verdict; only ``rules`` exists here.
+    """
+    view = View(case)
+    need, derived = _need(view)
+    right = bad_judge(view, need)
+    if right is not None:
+        blank = Sought(view, need, Item("", frozenset()), (), frozenset(), by_descent=True)
+        return _verdict(view, need, [_Outcome(blank, right, "proven", [])], method, 1.0)
+    outcomes = [_Outcome(sought, *walk(sought)) for sought in _open_items(view, need)]
+    chosen = _choose(outcomes)
+    return _verdict(view, need, chosen, method, _WITHOUT_EXPECTED if derived else 1.0)
+
+
+def _need(view: View) -> tuple[Need, bool]:
+    """The need of the case, and whether it had to be derived from the records."""
+    asked = view.question or ""
+    flag = view.case.flag
+    need = classify(asked, flag.expected, view.asked_on)
+    if need.kind != "unknown" or view.case.evidence_given or not need.question:
+        return need, False
+    record = _record_asked_for(view, need)
+    if record is None:
+        return need, False
+    return classify(asked, record, view.asked_on), True
+
+
+def _record_asked_for(view: View, need: Need) -> str | None:
+    """The only current record with all words of the question; its text stands for the answer."""
+    texts = {content for ref in view.current_versions if (content := view.text(ref)) is not None}
+    fitting = [content for content in texts if need.question <= text.content_tokens(content)]
+    return (
+        fitting[0]
+        if len(fitting) == 1 and text.content_tokens(fitting[0]) > need.question
+        else None
+    )
+
+
+def _open_items(view: View, need: Need) -> list[Sought]:
+    """The items that the reply does not give; all of them when none can be told apart."""
+    sought = seek(view, need) if need.kind != "unanswerable" else [_nothing(view, need)]
+    reply = view.reply
+    if reply is None or len(sought) < 2:
+        return sought
+    lacking = [each for each in sought if states(each.item, reply) is not True]
+    return lacking or sought
+
+
+def _nothing(view: View, need: Need) -> Sought:
+    """What an unanswerable question seeks: no value carries it."""
+    return Sought(view, need, Item("", frozenset({"\0"})), (), frozenset())
+
+
+def _choose(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
+    """Of several items' findings those that count, in causal order.
+
+    A fault that can be shown counts over one that cannot; what was never told does not make
+    the rest of a list wrong.
+    """
+    if len(outcomes) == 1:
+        return list(outcomes)
+    shown = [
+        o for o in outcomes if o.finding.error_type not in ("never_told", "insufficient_evidence")
+    ]
+    if not shown:
+        unknown = [o for o in outcomes if o.finding.error_type == "insufficient_evidence"]
+        return (unknown or list(outcomes))[:1]
+    operations = shown[0].sought.view.case.operations
+
+    def when(outcome: _Outcome) -> int:
+        keys = [key for key in outcome.finding.decisive if key in operations]
+        return operations[keys[0]].start_ns if keys else 0
+
+    return sorted(shown, key=when)
+
+
+def _verdict(
+    view: View, need: Need, outcomes: Sequence[_Outcome], method: str, weight: float
+) -> Verdict:
+    first = outcomes[0]
+    finding = first.finding
+    absence = max((o.absence for o in outcomes), key=_ABSENCE_RANK.__getitem__)
+    decisive = _distinct([each for o in outcomes for each in o.finding.operations()])
+    score = _score(view, finding, absence, weight)
+    return Verdict(
+        graph_id=view.answer.graph_id,
+        answer=view.answer.key,
+        error_type=finding.error_type,
+        explanation=explain(view, need, finding),
+        decisive=decisive,
+        also=_distinct([each for o in outcomes for each in o.finding.also], without=decisive),
+        aspect=finding.aspect,
+        mechanism=finding.mechanism,
+        score=score,
+        basis=finding.basis,
+        method=method,
+        evidence=_claims(outcomes),
+        alternatives=_alternatives(first, score),
+        lineage=view.case.lineage,
+        absence=absence,
+        missing=tuple(dict.fromkeys(entry for o in outcomes for entry in o.finding.missing)),
+        path=path(first.sought, finding),
+    )
+
+
+def _score(view: View, finding: Finding, absence: str, weight: float) -> float:
+    if finding.error_type == "insufficient_evidence":
+        return 0.0
+    weight *= _LINEAGE_WEIGHT.get(view.case.lineage, 0.8) * _ABSENCE_WEIGHT[absence]
+    if not view.case.evidence_given and finding.stage != "not_memory":
+        weight *= _WITHOUT_EVIDENCE
+    return round(min(0.99, finding.score * weight), 4)
+
+
+def _distinct(items: Sequence[Decisive], without: Sequence[Decisive] = ()) -> tuple[Decisive, ...]:
+    taken = {(each.operation, each.error_type) for each in without}
+    found: dict[tuple[object, str], Decisive] = {}
+    for each in items:
+        key = (each.operation, each.error_type)
+        if key not in taken:
+            found.setdefault(key, each)
+    return tuple(found.values())
+
+
+def _claims(outcomes: Sequence[_Outcome]) -> tuple[Claim, ...]:
+    """Claims that point at a span; a claim about a value points at whoever produced it."""
+    claims = []
+    for outcome in outcomes:
+        for each in outcome.finding.claims:
+            if each.span is None and each.ref is not None:
+                makers = outcome.sought.view.producers(each.ref) or outcome.sought.view.readers(
+                    each.ref
+                )
+                each = Claim(ref=each.ref, says=each.says, span=makers[0].key if makers else None)
+            if each.span is not None:
+                claims.append(each)
+    return tuple(dict.fromkeys(claims))
+
+
+def _alternatives(outcome: _Outcome, score: float) -> tuple[Alternative, ...]:
+    left = max(0.0, 1 - score)
+    return tuple(
+        Alternative(
+            error_type=other.error_type,
+            decisive=other.operations(),
+            score=round(left * other.score / 2, 4),
+        )
+        for other in outcome.others[:MAX_ALTERNATIVES]
+    )

@@ -1,0 +1,119 @@
+"""A verdict in plain sentences of bounded length: first, what was lost where. Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution.findings import Finding
+from memtrace_collector.attribution.needs import Need
+from memtrace_collector.attribution.view import View
+from memtrace_collector.graph.facts import Operation, OperationKey
+
+MAX_CHARACTERS = 600
+_QUOTE = 120
+
+_SENTENCES = {
+    "never_told": "Nothing that memory was ever told says what was needed.",
+    "lost_at_ingest": "The needed information was lost when it entered: what {op} kept of it does not say it.",
+    "wrong_graph": "The needed information was written into another memory than the one this answer reads, at {op}.",
+    "omission": "The needed information was never extracted: {op} read it and no fact is about it.",
+    "distortion": "The needed information was changed when it was extracted, at {op}{aspect}.",
+    "invented": "The reply rests on a fact that nothing supports, made at {op}.",
+    "not_stored": "The needed information was extracted but never stored; it was lost at {op}{mechanism}.",
+    "not_updated": "The new value was stored beside the old one instead of replacing it, at {op}.",
+    "overwritten": "The record that held the needed information was overwritten by another fact; {op} chose it{mechanism}.",
+    "merged_wrong": "The record that held the needed information was rewritten wrongly; {op} wrote the new text.",
+    "compacted_away": "The needed information was lost when memory was condensed, at {op}.",
+    "wrongly_deleted": "The record that held the needed information was deleted; {op} chose it{mechanism}.",
+    "not_deleted": "What memory was asked to forget was still there and used; {op} did not delete it.",
+    "not_searched": "Memory had the needed information but was never searched for this answer, at {op}.",
+    "wrong_scope": "The search looked in the wrong place or brought another owner's record, at {op}.",
+    "bad_query": "The search query lost what the user's words had; {op} wrote it.",
+    "not_retrieved": "Memory had the needed information, but {op} never considered it.",
+    "ranked_out": "The needed information was a candidate and did not make the cut, at {op}.",
+    "stale_retrieved": "An outdated version of the record was delivered, at {op}.",
+    "cut_from_context": "The needed information was retrieved but left out of the prompt, at {op}.",
+    "garbled_in_context": "The needed information stands in the prompt without what makes it right, since {op}.",
+    "wrong_abstention": "The prompt had the needed information and the model declined to answer.",
+    "distracted": "The prompt had the needed information and the model used another item of it.",
+    "wrong_reasoning": "The prompt had the needed information and the model drew the wrong conclusion from it{aspect}.",
+    "ignored_context": "The prompt had the needed information and the model said something that stands nowhere in it.",
+    "hallucinated": "Nothing held the information; the model should have declined and made something up.",
+    "bad_reference": "The evidence given supports the reply, not the expected answer.",
+    "bad_judge": "The reply says what was expected: it was judged wrong although it is right.",
+    "unrelated": "The failure is not memory's: {failure}.",
+}
+_MISSING = {
+    "gap": "operations are known to be missing in the time that matters",
+    "sampled": "operations were not sampled",
+    "cut": "values or references were cut",
+    "no_content": "the texts were not captured or the expected answer is not known",
+    "unseen_writer": "a delivered version was written by something that was never seen",
+    "clock": "the times differ by no more than an unknown clock offset",
+    "retention": "the evidence is no longer, or not yet, in the store",
+}
+_MECHANISMS = {
+    "noop": " by deciding to do nothing",
+    "dedup": " as an assumed duplicate",
+    "write_failed": " because the write did not take effect",
+    "race": " in a race between two writers",
+    "expired": " by an expiry",
+}
+
+
+def named(operation: Operation | None) -> str:
+    """An operation in words: name, service and span."""
+    if operation is None:
+        return "an operation that is no longer known"
+    service = f" of {operation.service}" if operation.service else ""
+    return f"{operation.name}{service} ({operation.span_id})"
+
+
+def explain(view: View, need: Need, finding: Finding) -> str:
+    """What was lost where, with the first texts that show it."""
+    if finding.error_type == "insufficient_evidence":
+        reasons = "; ".join(_MISSING[entry] for entry in finding.missing if entry in _MISSING)
+        hint = next((claim.says for claim in finding.claims), "")
+        return _bounded(
+            "It cannot be shown which operation failed"
+            + (
+                f": {reasons}."
+                if reasons
+                else f": {hint}."
+                if hint
+                else ": what is known leaves it open."
+            )
+        )
+    key = finding.decisive[0] if finding.decisive else None
+    sentence = _SENTENCES[finding.error_type].format(
+        op=named(_operation(view, key)),
+        aspect=f" (its {finding.aspect})" if finding.aspect else "",
+        mechanism=_MECHANISMS.get(finding.mechanism or "", ""),
+        failure=next(
+            (claim.says for claim in finding.claims), "the question needs nothing from it"
+        ),
+    )
+    return _bounded(" ".join([sentence, *_quoted(view, need, finding)]))
+
+
+def _operation(view: View, key: OperationKey | None) -> Operation | None:
+    return view.case.operations.get(key) if key else None
+
+
+def _quoted(view: View, need: Need, finding: Finding) -> list[str]:
+    """The values before and after the loss, and what was expected, where their texts are known."""
+    parts = []
+    for label, ref in (("Before", finding.last_right), ("After", finding.first_wrong)):
+        content = view.text(ref) if ref else None
+        if content:
+            parts.append(f'{label}: "{_short(content)}".')
+    if need.expected:
+        parts.append(f'Expected: "{_short(need.expected)}".')
+    return parts
+
+
+def _short(content: str) -> str:
+    flat = " ".join(content.split())
+    return flat if len(flat) <= _QUOTE else flat[: _QUOTE - 1] + "…"
+
+
+def _bounded(sentence: str) -> str:
+    return sentence if len(sentence) <= MAX_CHARACTERS else sentence[: MAX_CHARACTERS - 1] + "…"

@@ -1,0 +1,418 @@
+"""Rows of the hop *first stored*: from what was said to the first record that has it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import STRUCTURE, Finding, abstain, at, claim
+from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.view import (
+    View,
+    is_deleted,
+    kind,
+    outputs_within,
+    sources_within,
+)
+from memtrace_collector.graph.facts import Decision, Operation
+from memtrace_otel import semconv, variables
+
+_STORED = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
+_MADE = (semconv.KIND_FACT, *_STORED)
+_MAKERS = frozenset(
+    {semconv.STEP_EXTRACT, semconv.STEP_ADD, semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_CONSOLIDATE,
+     semconv.STEP_DECIDE, semconv.STEP_ANSWER}
+)  # fmt: skip
+EXPLAINED = 0.8
+"""Share of a fact's words found in one sentence that makes the sentence its origin."""
+_WRITING_ACTIONS = frozenset({"ADD", "UPDATE"})
+
+
+class Making(NamedTuple):
+    """An operation that read a source, and what it made of it."""
+
+    operation: Operation
+    source: str
+    made: tuple[str, ...]
+
+
+def versions_ever(sought: Sought) -> tuple[str, ...]:
+    """Every stored version seen before the answer, current or not."""
+    view = sought.view
+    written = [write.version for writes in view.histories.values() for write in writes]
+    return tuple(dict.fromkeys([*written, *view.current_versions]))
+
+
+def facts_ever(view: View) -> tuple[str, ...]:
+    """Every candidate fact produced before the answer."""
+    refs = [
+        ref
+        for op in view.operations
+        if view.before(op)
+        for ref in op.outputs
+        if kind(ref) == semconv.KIND_FACT
+    ]
+    return tuple(dict.fromkeys(refs))
+
+
+def makings(sought: Sought) -> list[Making]:
+    """Who read the sources to remember them, in time order."""
+    view = sought.view
+    found = []
+    for op in view.operations:
+        if op.step not in _MAKERS or not view.before(op) or op.key in view.case.turn:
+            continue
+        if op.step == semconv.STEP_ANSWER and not any(
+            kind(ref) == semconv.KIND_FACT for ref in op.outputs
+        ):
+            continue
+        for source in op.inputs:
+            if source in sought.sources:
+                made = tuple(ref for ref in outputs_within(op, source) if kind(ref) in _MADE)
+                found.append(Making(op, source, made))
+    return found
+
+
+def _stored_or_open(sought: Sought) -> tuple[bool, tuple[str, ...]]:
+    """Whether a version ever carried the item, and the values that leave it open."""
+    versions = versions_ever(sought)
+    return bool(sought.among(versions)), sought.open_among(
+        ref for ref in versions if not is_deleted(ref)
+    )
+
+
+def omission(sought: Sought) -> Finding | None:
+    """An extraction read the carrier and no fact is about it; or nothing passed it on (P6)."""
+    view = sought.view
+    if not sought.sources or _stored_or_open(sought)[0] or sought.among(facts_ever(view)):
+        return None
+    read = makings(sought)
+    if not read:
+        return _not_passed_on(sought)
+    if any(_changes_the_value(sought, ref, making) for making in read for ref in making.made):
+        return None
+    open_refs = sought.open_among(ref for making in read for ref in making.made)
+    if open_refs or any(making.operation.truncated for making in read):
+        return abstain(*(sought.why_open(open_refs) or ("cut",)))
+    first, rest = read[0], _others(read)
+    return Finding(
+        error_type="omission",
+        decisive=(first.operation.key,),
+        last_right=first.source,
+        also=tuple(at(making.operation, "omission", making.source) for making in rest),
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, "text"),
+        claims=(
+            claim("says it", next(iter(view.producers(first.source)), None), first.source),
+            claim(
+                f"read it and made {len(first.made)} facts of it, none about it",
+                first.operation,
+                first.source,
+            ),
+        ),
+        window=view.window(
+            first.operation.start_ns, view.read_ns, [first.operation, *view.writers()]
+        ),
+    )
+
+
+def _others(read: Iterable[Making]) -> list[Making]:
+    by_key = {making.operation.key: making for making in reversed(list(read))}
+    ordered = sorted(by_key.values(), key=lambda making: making.operation.start_ns)
+    return ordered[1:]
+
+
+def _not_passed_on(sought: Sought) -> Finding | None:
+    """The message entered, but no extraction ever saw it: the model's or the buffer's choice."""
+    view = sought.view
+    if any(ref in sought.sources for ref in (*view.delivered, *view.shown)):
+        return None
+    for source in sought.sources:
+        if kind(source) != semconv.KIND_MESSAGE or view.is_cut(source):
+            continue
+        users = [op for op in view.readers(source) if view.before(op)]
+        chats = [op for op in users if op.step == semconv.STEP_ANSWER and not op.composite]
+        adds = [op for op in users if op.step == semconv.STEP_ADD]
+        for op in (*chats[:1], *adds[:1]):
+            return Finding(
+                error_type="omission",
+                decisive=(op.key,),
+                last_right=source,
+                basis=(STRUCTURE,),
+                weight=0.85,
+                claims=(claim("had it and passed nothing on to memory", op, source),),
+                window=view.window(op.start_ns, view.read_ns, [op, *view.writers()]),
+            )
+    return None
+
+
+def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
+    """Whether a fact is about the item and puts another value in its place.
+
+    A fact that another sentence of what was read accounts for is a right fact about something
+    else; one that merely leaves the value out is no wrong value.
+    """
+    content = sought.view.text(ref)
+    if content is None:
+        return sought.by_descent and bool(making.operation.edges)
+    if not sought.about(content):
+        return False
+    said = text.content_tokens(content)
+    carrying, others = _sentences_read(sought, making)
+    if any(said and len(said & other) >= EXPLAINED * len(said) for other in others):
+        return False
+    if sought.item.temporal or said & sought.item.tokens:
+        return True
+    source = sought.view.text(making.source) or ""
+    subject = (sought.need.question | sought.keys) & said
+    return bool(said - carrying - sought.need.question) or (
+        text.negated(source, subject) != text.negated(content, subject)
+    )
+
+
+def _sentences_read(sought: Sought, making: Making) -> tuple[frozenset[str], list[frozenset[str]]]:
+    """Words of the sentences that say the item, and of each other sentence the maker read."""
+    carrying: frozenset[str] = frozenset()
+    others = []
+    wanted = sought.item.tokens | sought.keys
+    for ref in making.operation.inputs:
+        parts = text.sentences(sought.view.text(ref) or "")
+        scores = [len(text.content_tokens(part) & wanted) for part in parts]
+        best = max(scores, default=0)
+        for part, score in zip(parts, scores):
+            if ref in sought.sources and score == best:
+                carrying |= text.content_tokens(part)
+            else:
+                others.append(text.content_tokens(part))
+    return carrying, others
+
+
+def distortion(sought: Sought) -> Finding | None:
+    """A fact is about it and has its value changed; or the first record made of a fact has."""
+    view = sought.view
+    if sought.by_descent or not sought.sources or _stored_or_open(sought)[0]:
+        return None
+    facts = sought.among(facts_ever(view))
+    if facts:
+        return _distorted_when_stored(sought, facts)
+    for making in makings(sought):
+        for ref in making.made:
+            content = view.text(ref)
+            if content is None or not _changes_the_value(sought, ref, making):
+                continue
+            if sought.holds(ref) is None:
+                return abstain(*sought.why_open([ref]))
+            return Finding(
+                error_type="distortion",
+                decisive=(making.operation.key,),
+                last_right=making.source,
+                first_wrong=ref,
+                aspect=aspect(sought, making.source, content),
+                claims=(
+                    claim(
+                        "says it", next(iter(view.producers(making.source)), None), making.source
+                    ),
+                    claim("made a fact about it with another value", making.operation, ref),
+                ),
+            )
+    return None
+
+
+def _distorted_when_stored(sought: Sought, facts: tuple[str, ...]) -> Finding | None:
+    """The fact was right; what was written of it (by a decision or the write) is about it and wrong."""
+    view = sought.view
+    for fact in facts:
+        for op in view.readers(fact):
+            if (
+                op.composite
+                or op.step not in (semconv.STEP_DECIDE, semconv.STEP_CREATE)
+                or not view.before(op)
+            ):
+                continue
+            for ref in outputs_within(op, fact):
+                content = view.text(ref)
+                # a batch decision's other texts may share the subject: only one that replaces is wrong
+                if (
+                    content is None
+                    or sought.holds(ref) is not False
+                    or not _replaces(sought, fact, content)
+                ):
+                    continue
+                if not _was_written(view, ref):
+                    continue
+                return Finding(
+                    error_type="distortion",
+                    decisive=(op.key,),
+                    last_right=fact,
+                    first_wrong=ref,
+                    aspect=aspect(sought, fact, content),
+                    claims=(claim("wrote the right fact with another value", op, ref),),
+                )
+    return None
+
+
+def _replaces(sought: Sought, right: str, content: str) -> bool:
+    """Whether a text repeats a right one nearly word for word but for the needed value."""
+    kept = text.content_tokens(sought.view.text(right) or "") - sought.item.tokens
+    said = text.content_tokens(content)
+    return sought.about(content) and (not kept or len(kept & said) / len(kept) >= 0.6)
+
+
+def _was_written(view: View, ref: str) -> bool:
+    if kind(ref) in _STORED:
+        return True
+    digest = variables.text_version(variables.version_of(ref))
+    return any(
+        variables.text_version(variables.version_of(write.version)) == digest
+        for writes in view.histories.values()
+        for write in writes
+    )
+
+
+def aspect(sought: Sought, right: str, wrong_text: str) -> str:
+    """Which side of the value was changed: time, number, negation, owner or the item itself."""
+    if sought.item.temporal:
+        return "time"
+    said, needed = text.content_tokens(wrong_text), sought.item.tokens
+    missing = needed - said
+    if text.numbers(missing):
+        return "number"
+    right_text = sought.view.text(right) or ""
+    subject = (sought.need.question | sought.keys | needed) & text.content_tokens(right_text)
+    if text.negated(right_text, subject) != text.negated(wrong_text, subject & said):
+        return "negation"
+    return "item" if missing else "owner"
+
+
+def invented(sought: Sought) -> Finding | None:
+    """The reply's content comes from a fact that no input supports."""
+    view = sought.view
+    reply = view.reply
+    if sought.by_descent or reply is None or text.declines(reply) or sought.among(view.shown):
+        return None
+    content = reply_content(sought.need, reply)
+    if not content:
+        return None
+    for ref in view.shown:
+        shown = view.text(ref)
+        if kind(ref) != semconv.KIND_MEMORY or shown is None or text.coverage(content, [shown]) < 1:
+            continue
+        origin = _author_of_fact(view, ref)
+        if origin is None or not _unsupported(view, origin, content):
+            continue
+        op, fact = origin
+        return Finding(
+            error_type="invented",
+            decisive=(op.key,),
+            first_wrong=fact,
+            weight=0.9,
+            claims=(claim("made a fact that nothing it read says", op, fact),),
+        )
+    return None
+
+
+def _author_of_fact(view: View, version: str) -> tuple[Operation, str] | None:
+    """The extraction (or chat) that first made the text of a version, and its fact."""
+    ref = version
+    for _ in range(8):
+        makers = view.producers(ref)
+        if not makers:
+            return None
+        op = makers[0]
+        if op.step in (semconv.STEP_EXTRACT, semconv.STEP_ANSWER):
+            return op, ref
+        facts = [source for source in sources_within(op, ref) if kind(source) == semconv.KIND_FACT]
+        if len(facts) != 1:
+            return None
+        ref = facts[0]
+    return None
+
+
+def _unsupported(view: View, origin: tuple[Operation, str], content: frozenset[str]) -> bool:
+    op, fact = origin
+    inputs = [*sources_within(op, fact), *op.shown]
+    texts = [view.text(ref) for ref in inputs]
+    if not texts or None in texts or any(view.is_cut(ref) for ref in inputs):
+        return False
+    return text.coverage(content, [each for each in texts if each]) == 0
+
+
+def not_stored(sought: Sought) -> Finding | None:
+    """A fact carries it and no version ever does."""
+    view = sought.view
+    stored, open_refs = _stored_or_open(sought)
+    facts = sought.among(facts_ever(view))
+    if stored or not facts:
+        return None
+    if open_refs and not sought.by_descent:
+        return abstain(*sought.why_open(open_refs))
+    for fact in reversed(facts):
+        found = _why_not_stored(sought, fact)
+        if found is not None:
+            return found
+    return None
+
+
+def _why_not_stored(sought: Sought, fact: str) -> Finding | None:
+    view = sought.view
+    users = [op for op in view.readers(fact) if view.before(op)]
+    decides = [op for op in users if op.step == semconv.STEP_DECIDE and not op.composite]
+    writes = [
+        op
+        for op in users
+        if op.step in (semconv.STEP_CREATE, semconv.STEP_UPDATE) and not op.composite
+    ]
+    makers = view.producers(fact)
+    choosers = [op for op in decides if _chose_not_to(op, fact)]
+    adds = [
+        add for op in (*decides, *makers) if (add := view.enclosing(op, semconv.STEP_ADD)) is not None
+    ] + [op for op in users if op.step == semconv.STEP_ADD]  # fmt: skip
+    candidates = choosers or writes or adds or decides
+    if not candidates:
+        return None
+    op = candidates[-1]
+    mechanism = _mechanism(op, fact) if op in choosers or op in writes else "write_failed"
+    return Finding(
+        error_type="not_stored",
+        decisive=(op.key,),
+        last_right=fact,
+        mechanism=mechanism,
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, "text"),
+        claims=(
+            claim("was extracted", makers[0] if makers else None, fact),
+            claim("is where it went no further", op, fact),
+        ),
+        window=view.window(op.start_ns, view.read_ns, [op, *decides, *view.writers()]),
+    )
+
+
+def _decisions_on(op: Operation, fact: str) -> list[Decision]:
+    return [decision for decision in op.decisions if decision.fact == fact]
+
+
+def _chose_not_to(op: Operation, fact: str) -> bool:
+    """Whether a decision kept a fact out. Without a word on this fact, one that wrote other
+    texts instead, or nothing at all, did."""
+    if any(entry.ref == fact for entry in op.dropped):
+        return True
+    own = _decisions_on(op, fact)
+    if own:
+        return not any(decision.action in _WRITING_ACTIONS for decision in own)
+    unnamed = [decision for decision in op.decisions if decision.fact is None]
+    authored = [ref for ref in op.outputs if kind(ref) == semconv.KIND_FACT]
+    written = sum(decision.action in _WRITING_ACTIONS for decision in unnamed)
+    return (not op.decisions and not op.outputs) or (
+        bool(unnamed) and fact not in authored and (written < len(op.inputs) or bool(authored))
+    )
+
+
+def _mechanism(op: Operation, fact: str) -> str | None:
+    if any(entry.ref == fact and entry.reason == "dedup" for entry in op.dropped):
+        return "dedup"
+    decisions = _decisions_on(op, fact) or [
+        decision for decision in op.decisions if decision.fact is None
+    ]
+    if op.error_type or any(decision.status == "failed" for decision in decisions):
+        return "write_failed"
+    return "noop" if any(decision.action == "NOOP" for decision in decisions) else None

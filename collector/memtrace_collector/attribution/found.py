@@ -1,0 +1,315 @@
+"""Rows of the hop *found*: memory had it at the read; did the read bring it? Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.kept import contradicting
+from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.verdict import Decisive
+from memtrace_collector.attribution.view import READS, View, kind
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv, variables
+
+
+def _basis(sought: Sought) -> tuple[str, ...]:
+    return (STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT)
+
+
+def current_carriers(sought: Sought) -> tuple[str, ...]:
+    """The carriers that could have been read."""
+    return sought.among(sought.view.current_versions)
+
+
+def reached(sought: Sought) -> bool:
+    """Whether a carrier was delivered, or stands in the context without a read."""
+    view = sought.view
+    if sought.among(view.delivered) or sought.among(view.shown):
+        return True
+    return any(sought.holds(ref) for ref in view.contexts)
+
+
+def _missed(sought: Sought) -> tuple[str, ...]:
+    return () if reached(sought) else current_carriers(sought)
+
+
+def not_searched(sought: Sought) -> Finding | None:
+    """No retrieval or buffer read in the answer's turn."""
+    view = sought.view
+    missed = _missed(sought)
+    if not missed or view.reads or view.shown or view.assemblies:
+        return None
+    chats = [op for op in view.turn if op.step == semconv.STEP_ANSWER]
+    op = chats[0] if chats else view.answer
+    return Finding(
+        error_type="not_searched",
+        decisive=(op.key,),
+        last_right=missed[-1],
+        basis=_basis(sought),
+        claims=(
+            claim("was current", next(iter(view.producers(missed[-1])), None), missed[-1]),
+            claim("answered without reading memory", op),
+        ),
+        window=view.window(
+            op.start_ns if chats else view.answer.start_ns,
+            view.answer.end_ns,
+            [view.answer, *view.turn],
+        ),
+    )
+
+
+def wrong_scope(sought: Sought) -> Finding | None:
+    """Another graph, namespace or filter was searched, or another owner's record delivered."""
+    view = sought.view
+    missed = _missed(sought)
+    for op in view.reads:
+        hidden = [
+            entry.ref for entry in op.dropped if entry.reason == "filter" and entry.ref in missed
+        ]
+        if hidden:
+            return _scope(sought, op, hidden[-1], None, "filtered it out")
+    homes = {op.graph_id for ref in missed for op in view.producers(ref)}
+    searched = {graph for op in view.reads for graph in (op.graph_id, *op.reads)}
+    first = next((op for op in view.reads if op.step == semconv.STEP_RETRIEVE), None)
+    if missed and homes and first is not None and homes.isdisjoint(searched):
+        return _scope(
+            sought, first, missed[-1], None, f"searched {', '.join(sorted(searched))} only"
+        )
+    return _another_owners_record(sought, missed)
+
+
+def _another_owners_record(sought: Sought, missed: tuple[str, ...]) -> Finding | None:
+    view = sought.view
+    content = reply_content(sought.need, view.reply) if view.reply else frozenset()
+    if sought.among(view.shown) or not content:
+        return None
+    for op in view.reads:
+        allowed = {op.graph_id, *op.reads}
+        for ref in op.delivered:
+            homes = {maker.graph_id for maker in view.producers(ref)}
+            said = view.text(ref)
+            if homes and homes.isdisjoint(allowed) and said and text.coverage(content, [said]) == 1:
+                return _scope(
+                    sought,
+                    op,
+                    missed[-1] if missed else None,
+                    ref,
+                    "delivered another owner's record",
+                )
+    return None
+
+
+def _scope(
+    sought: Sought, op: Operation, right: str | None, wrong: str | None, says: str
+) -> Finding:
+    return Finding(
+        error_type="wrong_scope",
+        decisive=(op.key,),
+        last_right=right,
+        first_wrong=wrong,
+        basis=_basis(sought),
+        claims=(claim(says, op, wrong or right),),
+    )
+
+
+def bad_query(sought: Sought) -> Finding | None:
+    """The query was authored, and lost what the user's words had in common with the carrier."""
+    view = sought.view
+    missed = _missed(sought)
+    asked = view.question
+    if not missed or asked is None or sought.by_descent:
+        return None
+    shared = _subject(view, missed) & text.content_tokens(asked)
+    for op in view.reads:
+        for ref in op.inputs:
+            author = _author_of_query(view, ref)
+            written = view.text(ref)
+            if author is None or written is None or ref == view.query:
+                continue
+            lost = shared - text.content_tokens(written)
+            if lost and len(lost) >= len(shared) / 2:
+                return Finding(
+                    error_type="bad_query",
+                    decisive=(author.key,),
+                    last_right=missed[-1],
+                    first_wrong=ref,
+                    claims=(
+                        claim(
+                            f"dropped {', '.join(sorted(lost))} from the user's words", author, ref
+                        ),
+                        claim("was searched with it", op, ref),
+                    ),
+                )
+    return None
+
+
+def _subject(view: View, refs: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*(text.content_tokens(view.text(ref) or "") for ref in refs))
+
+
+def _author_of_query(view: View, ref: str) -> Operation | None:
+    if kind(ref) != semconv.KIND_QUERY:
+        return None
+    authored = (semconv.STEP_REWRITE, semconv.STEP_ANSWER)
+    return next((op for op in view.producers(ref) if op.step in authored), None)
+
+
+def unseen_writer(sought: Sought) -> Finding | None:
+    """A delivered version nobody was seen to write, and no older one: it cannot be judged."""
+    view = sought.view
+    for carrier in _missed(sought):
+        record = variables.record_of(carrier)
+        for ref in view.delivered:
+            if variables.record_of(ref) != record or ref == carrier or view.other_key(ref):
+                continue
+            if all(ref != write.version for write in view.case.histories.get(record, ())):
+                reader = next(op for op in view.reads if ref in op.delivered)
+                return abstain(
+                    "unseen_writer", claims=[claim("nobody was seen to write it", reader, ref)]
+                )
+    return None
+
+
+def stale_retrieved(sought: Sought) -> Finding | None:
+    """An older version of the carrier's record was delivered, and a later read delivers the new
+    one; if none ever does, the write never took effect (*not_stored*)."""
+    view = sought.view
+    for carrier in reversed(_missed(sought)):
+        record = variables.record_of(carrier)
+        versions = [write.version for write in view.histories.get(record, ())]
+        older = [ref for ref in view.delivered if ref in versions and ref != carrier]
+        write = view.current(record)
+        if not older or write is None:
+            continue
+        reader = next(op for op in view.reads if older[0] in op.delivered)
+        if _ever_delivered(view, carrier, reader):
+            return Finding(
+                error_type="stale_retrieved",
+                decisive=(reader.key,),
+                last_right=carrier,
+                first_wrong=older[0],
+                mechanism=None,
+                basis=(STRUCTURE,),
+                claims=(
+                    claim("had made this version current", write.operation, carrier),
+                    claim("delivered an older version", reader, older[0]),
+                ),
+            )
+        return Finding(
+            error_type="not_stored",
+            decisive=(write.operation.key,),
+            last_right=_written_from(write.operation, carrier),
+            mechanism="write_failed",
+            basis=(STRUCTURE,),
+            weight=0.8,
+            claims=(
+                claim("wrote a version that no read ever delivers", write.operation, carrier),
+                claim("still delivered the old one", reader, older[0]),
+            ),
+            window=view.window(write.operation.start_ns, view.answer.end_ns, [reader]),
+        )
+    return None
+
+
+def _ever_delivered(view: View, ref: str, reader: Operation) -> bool:
+    return any(
+        ref in op.delivered and op.step in READS and op.key != reader.key
+        for op in view.case.operations.values()
+    )
+
+
+def _written_from(write: Operation, version: str) -> str:
+    facts = [ref for ref in write.inputs if kind(ref) in (semconv.KIND_FACT, semconv.KIND_MESSAGE)]
+    return facts[0] if facts else version
+
+
+def ranked_out(sought: Sought) -> Finding | None:
+    """The carrier was a recorded candidate and did not make the cut (P5)."""
+    view = sought.view
+    missed = _missed(sought)
+    for op in view.reads:
+        for entry in op.dropped:
+            carrier = view.version_at(entry.ref)
+            if carrier in missed:
+                decisive = _moved_below(view, entry.ref, op)
+                return Finding(
+                    error_type="ranked_out",
+                    decisive=(decisive.key,),
+                    last_right=carrier,
+                    mechanism="dedup" if entry.reason == "dedup" else None,
+                    also=_also_not_updated(sought, missed),
+                    basis=_basis(sought),
+                    claims=(
+                        claim(_ranking(entry.rank, entry.score, entry.reason, op), op, entry.ref),
+                    ),
+                )
+    return None
+
+
+def _ranking(rank: int | None, score: float | None, reason: str, op: Operation) -> str:
+    parts = [f"was a candidate and cut ({reason}"]
+    if rank is not None:
+        parts.append(f", rank {rank}")
+    if score is not None:
+        parts.append(f", score {score:g}")
+    limit = op.limits.get("k")
+    return "".join(parts) + (f"; limit {limit})" if limit is not None else ")")
+
+
+def _moved_below(view: View, ref: str, cutter: Operation) -> Operation:
+    """P5: the reranking that moved it from within the limit to beyond it, else who cut it."""
+    limit = cutter.limits.get("k")
+    k = limit if isinstance(limit, int) else len(cutter.delivered)
+    within = False
+    for op in view.reads:
+        if op.key == cutter.key:
+            break
+        if ref not in op.delivered:
+            continue
+        rank = op.delivered.index(ref) + 1
+        if within and rank > k and op.step == semconv.STEP_RERANK:
+            return op
+        within = rank <= k
+    return cutter
+
+
+def _also_not_updated(sought: Sought, missed: tuple[str, ...]) -> tuple[Decisive, ...]:
+    """A delivered older record that contradicts the carrier should have been superseded."""
+    view = sought.view
+    reply = view.reply
+    if reply is None or text.declines(reply) or contradicting(sought, list(missed), reply) is None:
+        return ()
+    decides = [
+        op for op in view.operations if op.step == semconv.STEP_DECIDE
+        and any(view.same_call(op, write) for write in view.producers(missed[-1]))
+    ]  # fmt: skip
+    return tuple(at(op, "not_updated", missed[-1]) for op in decides[:1])
+
+
+def not_retrieved(sought: Sought) -> Finding | None:
+    """The carrier was current and never a candidate of the turn's reads."""
+    view = sought.view
+    missed = _missed(sought)
+    searches = [op for op in view.reads if op.step == semconv.STEP_RETRIEVE] or view.reads
+    if not missed or not searches:
+        return None
+    if sought.open_among(view.delivered):
+        return abstain(*sought.why_open(view.delivered))
+    homes = {op.graph_id for ref in missed for op in view.producers(ref)}
+    fitting = [op for op in searches if homes & {op.graph_id, *op.reads}] or searches
+    return Finding(
+        error_type="not_retrieved",
+        decisive=(fitting[0].key,),
+        last_right=missed[-1],
+        also=(
+            *(at(op, "not_retrieved", missed[-1]) for op in fitting[1:]),
+            *_also_not_updated(sought, missed),
+        ),
+        basis=_basis(sought),
+        weight=0.8 if any(op.truncated for op in fitting) else 1.0,
+        claims=(
+            claim("was current", next(iter(view.producers(missed[-1])), None), missed[-1]),
+            claim("never considered it", fitting[0], missed[-1]),
+        ),
+    )

@@ -1,0 +1,370 @@
+"""Rows of the hop *kept*: a record had it; did it still at the read? Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.view import View, is_deleted, kind
+from memtrace_collector.graph.case import Write
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv, variables
+
+_FORGET = re.compile(
+    r"\b(?:forget|delete|remove|erase|don't (?:keep|store|remember|save))\b|忘记|删除|忘れて|削除",
+    re.IGNORECASE,
+)
+
+
+class Loss(NamedTuple):
+    """A write after which a record no longer carried the item."""
+
+    before: Write
+    after: Write
+
+    @property
+    def at_ns(self) -> int:
+        return self.after.operation.start_ns
+
+
+def losses(sought: Sought) -> list[Loss]:
+    """Per record the write that ended its last carrier, earliest first."""
+    found = []
+    for writes in sought.view.histories.values():
+        carrying = [n for n, write in enumerate(writes) if sought.holds(write.version)]
+        if carrying and carrying[-1] + 1 < len(writes):
+            found.append(Loss(writes[carrying[-1]], writes[carrying[-1] + 1]))
+    return sorted(found, key=lambda loss: loss.at_ns)
+
+
+def still_carried(sought: Sought) -> bool:
+    """Whether any value current at the read carries it."""
+    return bool(sought.among(sought.view.current_versions))
+
+
+def _last_loss(sought: Sought) -> tuple[Loss, list[Loss]] | None:
+    if still_carried(sought):
+        return None
+    found = losses(sought)
+    return (found[-1], found[:-1]) if found else None
+
+
+def _text_version(ref: str) -> str:
+    return variables.text_version(variables.version_of(ref))
+
+
+def chooser(view: View, loss: Loss, action: str) -> Operation | None:
+    """The decision that chose what a write did to a record (P1)."""
+    record = variables.record_of(loss.before.version)
+    target_known = [
+        op
+        for op in view.operations
+        if op.step == semconv.STEP_DECIDE
+        and view.same_call(op, loss.after.operation)
+        and any(
+            decision.action == action
+            and decision.target
+            and variables.record_of(decision.target) == record
+            for decision in op.decisions
+        )
+    ]
+    parents = view.case.parents.get(loss.after.operation.key, ())
+    by_parent = [op for op in target_known if op.key in parents]
+    return next(iter((by_parent or target_known)[-1:]), None)
+
+
+def _text_author(view: View, loss: Loss) -> tuple[Operation | None, str | None]:
+    """Who authored the text that replaced the carrier: ``(decision, its fact)`` when it was
+    newly written by one, ``(None, None)`` otherwise."""
+    digest = _text_version(loss.after.version)
+    for ref in loss.after.operation.inputs:
+        if kind(ref) == semconv.KIND_FACT and _text_version(ref) == digest:
+            makers = view.producers(ref)
+            if any(op.step in (semconv.STEP_EXTRACT, semconv.STEP_ANSWER) for op in makers):
+                return None, None
+            for op in makers:
+                if op.step == semconv.STEP_DECIDE:
+                    return op, ref
+    return None, None
+
+
+def _from_an_extraction(view: View, loss: Loss) -> bool:
+    """P8: the new text is a fact that an extraction (or a tool call) produced, or a message."""
+    digest = _text_version(loss.after.version)
+    known = {
+        _text_version(ref)
+        for op in view.operations
+        if op.step in (semconv.STEP_EXTRACT, semconv.STEP_ANSWER, semconv.STEP_INGEST)
+        for ref in op.outputs
+        if kind(ref) in (semconv.KIND_FACT, semconv.KIND_MESSAGE)
+    }
+    known |= {
+        _text_version(ref)
+        for ref in loss.after.operation.inputs
+        if kind(ref) == semconv.KIND_MESSAGE
+    }
+    return digest in known
+
+
+def _is_race(loss: Loss) -> bool:
+    """The write replaced an earlier base than the version it destroyed."""
+    replaced = [ref for ref in loss.after.operation.supersedes
+                if variables.record_of(ref) == variables.record_of(loss.before.version)]  # fmt: skip
+    return (
+        bool(replaced)
+        and loss.before.version not in replaced
+        and not any(variables.version_of(ref) == semconv.UNKNOWN_VERSION for ref in replaced)
+    )
+
+
+def _lost_by(sought: Sought, error_type: str, action: str) -> Finding | None:
+    """The finding for the last loss, when it is of this type."""
+    found = _last_loss(sought)
+    if found is None or _type_of(sought, found[0]) != error_type:
+        return None
+    loss, earlier = found
+    view = sought.view
+    if sought.holds(loss.after.version) is None:
+        return abstain(*sought.why_open([loss.after.version]))
+    author, authored = _text_author(view, loss)
+    author = author or chooser(view, loss, action) or loss.after.operation
+    if error_type == "compacted_away" or _is_race(loss):
+        author, authored = loss.after.operation, None
+    wrong = authored if authored and error_type == "merged_wrong" else loss.after.version
+    maker = next(iter(view.producers(loss.before.version)), None)
+    also = tuple(
+        at(
+            chooser(view, other, action) or other.after.operation,
+            _type_of(sought, other),
+            other.before.version,
+            other.after.version,
+        )
+        for other in earlier
+    )
+    return Finding(
+        error_type=error_type,
+        decisive=(author.key,),
+        last_right=loss.before.version,
+        first_wrong=wrong,
+        aspect="time" if sought.item.temporal else None,
+        mechanism="race" if _is_race(loss) else None,
+        also=also,
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
+        claims=(
+            claim("was stored", maker, loss.before.version),
+            claim("chose or wrote what replaced it", author, wrong)
+            if author.key != loss.after.operation.key
+            else claim("replaced it", author, wrong),
+        ),
+    )
+
+
+def _type_of(sought: Sought, loss: Loss) -> str:
+    step = loss.after.operation.step
+    if step == semconv.STEP_CONSOLIDATE:
+        return "compacted_away"
+    if is_deleted(loss.after.version):
+        return "wrongly_deleted"
+    if _text_version(loss.before.version) == _text_version(loss.after.version):
+        return "merged_wrong"
+    return "overwritten" if _from_an_extraction(sought.view, loss) else "merged_wrong"
+
+
+def overwritten(sought: Sought) -> Finding | None:
+    """The carrier was superseded by text that an extraction produced (P8)."""
+    return _lost_by(sought, "overwritten", "UPDATE")
+
+
+def merged_wrong(sought: Sought) -> Finding | None:
+    """The carrier was superseded by newly written text (P8)."""
+    return _lost_by(sought, "merged_wrong", "UPDATE")
+
+
+def compacted_away(sought: Sought) -> Finding | None:
+    """Lost in a summary, merge, trim or forgetting."""
+    found = _lost_by(sought, "compacted_away", "UPDATE")
+    return found or _trimmed(sought)
+
+
+def _trimmed(sought: Sought) -> Finding | None:
+    """A consolidation that superseded a carrier and wrote none into any other record."""
+    if still_carried(sought):
+        return None
+    view = sought.view
+    for op in reversed(view.operations):
+        if op.step != semconv.STEP_CONSOLIDATE or not view.before(op):
+            continue
+        gone = sought.among([*op.supersedes, *op.inputs])
+        if gone and not sought.among(op.outputs):
+            if sought.open_among(ref for ref in op.outputs if not is_deleted(ref)):
+                return abstain(*sought.why_open(op.outputs))
+            wrong = next((ref for ref in op.outputs if not is_deleted(ref)), None)
+            return Finding(
+                error_type="compacted_away",
+                decisive=(op.key,),
+                last_right=gone[-1],
+                first_wrong=wrong,
+                claims=(claim("read it and kept something else", op, gone[-1]),),
+            )
+    return None
+
+
+def not_updated(sought: Sought) -> Finding | None:
+    """The new value stands beside a contradicting older record, in a system that supersedes,
+    both were delivered, and the reply took the old one."""
+    view = sought.view
+    reply = view.reply
+    if reply is None or sought.by_descent or text.declines(reply):
+        return None
+    right = [
+        ref
+        for ref in sought.among(view.current_versions)
+        if ref in view.delivered and ref in _in_context(view)
+    ]
+    if not right or _dated(view):
+        return None
+    wrong = contradicting(sought, right, reply)
+    if wrong is None:
+        return None
+    decide = _decide_of(view, right[-1])
+    if decide is None:
+        return None
+    return Finding(
+        error_type="not_updated",
+        decisive=(decide.key,),
+        last_right=right[-1],
+        first_wrong=wrong,
+        claims=(
+            claim("stored the new value beside the old one", decide, right[-1]),
+            claim(
+                "still said the old one and was delivered too",
+                view.reads[-1] if view.reads else None,
+                wrong,
+            ),
+        ),
+    )
+
+
+def _in_context(view: View) -> tuple[str, ...]:
+    return view.shown or view.delivered
+
+
+def contradicting(sought: Sought, right: list[str], reply: str) -> str | None:
+    """An older delivered record about the need that says what the reply says."""
+    view = sought.view
+    content = reply_content(sought.need, reply)
+    newest = max((_written_ns(view, ref) for ref in right), default=0)
+    for ref in view.delivered:
+        said = view.text(ref)
+        if ref in right or said is None or kind(ref) != semconv.KIND_MEMORY or not content:
+            continue
+        if (
+            text.coverage(content, [said]) == 1
+            and sought.about(said)
+            and _written_ns(view, ref) < newest
+        ):
+            return ref
+    return None
+
+
+def _written_ns(view: View, ref: str) -> int:
+    write = view.current(variables.record_of(ref))
+    return write.operation.start_ns if write else 0
+
+
+def _dated(view: View) -> bool:
+    """Whether the context shows times with its values."""
+    contents = [view.text(ref) or "" for ref in view.contexts or view.shown]
+    return any(re.search(r"\b(?:19|20)\d\d\b|\b\d{1,2}[:/]\d\d\b", each) for each in contents)
+
+
+def _decide_of(view: View, version: str) -> Operation | None:
+    writes = view.producers(version)
+    decides = [op for op in view.operations if op.step == semconv.STEP_DECIDE
+               and any(view.same_call(op, write) for write in writes)]  # fmt: skip
+    facts = {ref for write in writes for ref in write.inputs}
+    exact = [op for op in decides if facts & {*op.inputs, *op.outputs}]
+    return next(iter(exact or decides), None)
+
+
+def wrongly_deleted(sought: Sought) -> Finding | None:
+    """The carrier was deleted, or expired, before the read."""
+    return _lost_by(sought, "wrongly_deleted", "DELETE") or _expired(sought)
+
+
+def _expired(sought: Sought) -> Finding | None:
+    view = sought.view
+    expired = [
+        (op, entry.ref) for op in view.reads for entry in op.dropped
+        if entry.reason == "expired" and sought.holds(entry.ref)
+    ]  # fmt: skip
+    if not expired or sought.among(view.delivered):
+        return None
+    _, ref = expired[0]
+    writers = view.producers(ref)
+    if not writers:
+        return None
+    return Finding(
+        error_type="wrongly_deleted",
+        decisive=(writers[-1].key,),
+        last_right=ref,
+        mechanism="expired",
+        claims=(claim("set the expiry that hid it from the read", writers[-1], ref),),
+    )
+
+
+def not_deleted(sought: Sought) -> Finding | None:
+    """Asked to forget; the record is still current, and the reply uses it."""
+    view = sought.view
+    reply = view.reply
+    if sought.need.kind != "unanswerable" or reply is None or text.declines(reply):
+        return None
+    content = reply_content(sought.need, reply)
+    used = [
+        ref for ref in _in_context(view)
+        if kind(ref) == semconv.KIND_MEMORY and content and text.coverage(content, [view.text(ref) or ""]) == 1
+    ]  # fmt: skip
+    for op in reversed(view.operations):
+        if not view.before(op) or op.key in view.case.turn or not used:
+            continue
+        asked = [
+            ref for ref in op.inputs if _asks_to_forget(sought, view.text(ref), view.text(used[0]))
+        ]
+        if asked and op.step in (semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD):
+            return _forgotten_to_forget(sought, op, asked[0], used[0])
+    return None
+
+
+def _asks_to_forget(sought: Sought, request: str | None, record: str | None) -> bool:
+    if request is None or record is None or not _FORGET.search(text.normalise(request)):
+        return False
+    subject = text.content_tokens(record) | sought.need.question
+    return bool(text.content_tokens(request) & subject)
+
+
+def _forgotten_to_forget(sought: Sought, op: Operation, request: str, record: str) -> Finding:
+    view = sought.view
+    decide = next(
+        (
+            other
+            for other in view.operations
+            if other.step == semconv.STEP_DECIDE and view.same_call(op, other)
+        ),
+        None,
+    )
+    decisive = decide or view.enclosing(op, semconv.STEP_ADD) or op
+    return Finding(
+        error_type="not_deleted",
+        decisive=(decisive.key,),
+        last_right=request,
+        first_wrong=record,
+        claims=(
+            claim("asked to forget it", op, request),
+            claim("was still current and used", view.reads[-1] if view.reads else None, record),
+        ),
+        window=view.window(op.start_ns, view.read_ns, [op, *view.writers()]),
+    )

@@ -1,0 +1,124 @@
+"""The way the information took, hop by hop, for the case trace and the page. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memtrace_collector.attribution.carriers import Sought, descent
+from memtrace_collector.attribution.findings import Finding
+from memtrace_collector.attribution.verdict import MEMORY_STAGES, Hop
+from memtrace_collector.attribution.view import READS, View, kind
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv, variables
+
+MAX_HOPS = 24
+_KINDS = {
+    semconv.STEP_INGEST: "evidence",
+    semconv.STEP_ADD: "evidence",
+    semconv.STEP_EXTRACT: "extraction",
+    semconv.STEP_DECIDE: "decision",
+    semconv.STEP_CREATE: "write",
+    semconv.STEP_UPDATE: "write",
+    semconv.STEP_DELETE: "write",
+    semconv.STEP_CONSOLIDATE: "write",
+    semconv.STEP_REWRITE: "retrieval",
+    semconv.STEP_RETRIEVE: "retrieval",
+    semconv.STEP_RERANK: "retrieval",
+    semconv.STEP_ASSEMBLE: "assembly",
+    semconv.STEP_ANSWER: "answer",
+}
+
+
+def path(sought: Sought, finding: Finding) -> tuple[Hop, ...]:
+    """From the message that said it to the answer; what each operation did to it."""
+    view = sought.view
+    chosen = {op.key: op for op in _stations(sought, finding) if op.step in _KINDS}
+    chosen[view.answer.key] = view.answer
+    order = {
+        "evidence": 0,
+        "extraction": 1,
+        "decision": 2,
+        "write": 3,
+        "retrieval": 4,
+        "assembly": 5,
+        "answer": 6,
+    }
+    late = ("retrieval", "assembly", "answer")
+    ordered = sorted(
+        chosen.values(),
+        key=lambda op: (_KINDS[op.step] in late, op.start_ns, order[_KINDS[op.step]], op.span_id),
+    )
+    if len(ordered) > MAX_HOPS:
+        keep = set(finding.decisive) | {view.answer.key}
+        head = [op for op in ordered if op.key in keep]
+        rest = [op for op in ordered if op.key not in keep][: MAX_HOPS - len(head)]
+        ordered = [op for op in ordered if op in head or op in rest]
+    return tuple(_hop(sought, finding, op) for op in ordered)
+
+
+def _stations(sought: Sought, finding: Finding) -> Iterable[Operation]:
+    view = sought.view
+    for source in sought.sources:
+        yield from view.producers(source)[:1]
+    lineage = descent(view, sought.sources) | {finding.last_right, finding.first_wrong} - {None}
+    for op in view.operations:
+        if op.key in view.case.turn or not view.before(op):
+            continue
+        touched = {*op.inputs, *op.outputs, *op.supersedes, *(d.target for d in op.decisions)}
+        if touched & lineage and op.step not in READS:
+            yield op
+    for key in finding.decisive:
+        if key in view.case.operations:
+            yield view.case.operations[key]
+    yield from view.reads
+    yield from view.assemblies
+
+
+def _hop(sought: Sought, finding: Finding, op: Operation) -> Hop:
+    view = sought.view
+    decisive = op.key in finding.decisive
+    versions = _versions(sought, finding, op)
+    record = next(
+        (variables.record_of(ref) for ref in versions if kind(ref) == semconv.KIND_MEMORY), ""
+    )
+    return Hop(
+        kind="answer" if op.key == view.answer.key else _KINDS[op.step],
+        outcome=_outcome(sought, finding, op, decisive),
+        operation=op.key,
+        service=op.service,
+        name=op.name,
+        time_ns=op.start_ns,
+        record=record,
+        versions=versions,
+        says=next((claim.says for claim in finding.claims if claim.span == op.key), ""),
+        decisive=decisive,
+    )
+
+
+def _versions(sought: Sought, finding: Finding, op: Operation) -> tuple[str, ...]:
+    named = (*op.outputs, *op.delivered, *op.supersedes, *(entry.ref for entry in op.dropped))
+    telling = [
+        ref
+        for ref in named
+        if ref in (finding.last_right, finding.first_wrong) or sought.holds(ref)
+    ]
+    return tuple(dict.fromkeys(telling or named))[:8]
+
+
+def _outcome(sought: Sought, finding: Finding, op: Operation, decisive: bool) -> str:
+    if decisive and finding.stage in MEMORY_STAGES:
+        return "changed" if finding.first_wrong else "lost"
+    out = op.delivered if op.step in READS else op.outputs
+    if op.step == semconv.STEP_DECIDE and not out:
+        return "kept" if not decisive else "lost"
+    if sought.among(out):
+        return "kept"
+    if any(sought.holds(ref) is None for ref in out):
+        return "unknown"
+    return _lost_before_or_here(sought.view, op, out)
+
+
+def _lost_before_or_here(view: View, op: Operation, out: tuple[str, ...]) -> str:
+    if op.key == view.answer.key or not out:
+        return "lost"
+    return "changed" if kind(out[0]) in (semconv.KIND_FACT, semconv.KIND_MEMORY) else "lost"

@@ -1,0 +1,87 @@
+"""Rows of the hop *sanity*: is there a failure at all? Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.needs import Need, answered, reply_content
+from memtrace_collector.attribution.view import View
+from memtrace_otel import semconv
+
+_FALLIBLE_SOURCES = frozenset({"dataset", "evaluator"})
+
+
+def bad_judge(view: View, need: Need) -> Finding | None:
+    """The answer carries the need. A reply that may do so ends in an abstention."""
+    reply = view.reply
+    if reply is None or need.kind == "unknown":
+        return None
+    right = answered(need, reply, view.asked_on)
+    if right is False:
+        return None
+    says = claim("the reply says what was expected", view.answer, view.reply_ref)
+    if right is None:
+        return abstain(
+            claims=[claim("the reply may already be right", view.answer, view.reply_ref)]
+        )
+    judges = [
+        op
+        for op in view.readers(view.reply_ref or "")
+        if op.step == semconv.STEP_JUDGE and not op.composite
+    ]
+    return Finding(
+        error_type="bad_judge",
+        decisive=tuple(op.key for op in judges[:1]),
+        last_right=view.reply_ref if judges else None,
+        basis=(TEXT,),
+        weight=1.2,
+        claims=(
+            says,
+            *(claim("scored the right reply as wrong", op, view.reply_ref) for op in judges[:1]),
+        ),
+    )
+
+
+def bad_reference(sought: Sought) -> Finding | None:
+    """A data set's or evaluator's evidence answers otherwise than its expected answer."""
+    view, need = sought.view, sought.need
+    reply = view.reply
+    if (
+        view.case.flag.source not in _FALLIBLE_SOURCES
+        or not view.case.evidence_given
+        or sought.stated_in_evidence
+        or sought.by_descent
+        or reply is None
+        or text.declines(reply)
+    ):
+        return None
+    refs = [ref for ref in sought.sources if view.text(ref) is not None]
+    if not refs or not _supports(sought, refs, reply, reply_content(need, reply)):
+        return None
+    return Finding(
+        error_type="bad_reference",
+        basis=(TEXT,),
+        claims=tuple(
+            claim("the evidence says what the reply says, not what was expected", None, ref)
+            for ref in refs[:2]
+        ),
+    )
+
+
+def _supports(sought: Sought, refs: list[str], reply: str, content: frozenset[str]) -> bool:
+    view = sought.view
+    evidence = [view.text(ref) or "" for ref in refs]
+    if sought.item.temporal:
+        said = [r for phrase in dates.phrases(reply, view.asked_on) for r in phrase.readings]
+        known = [
+            reading
+            for ref, each in zip(refs, evidence)
+            if (moment := view.moment(ref)) is not None and not moment.assumed
+            for phrase in dates.phrases(each, moment.day)
+            for reading in phrase.readings
+        ]
+        return dates.matches(said, known) and not dates.matches(sought.item.intervals, known)
+    expected = text.content_tokens(need_text := sought.need.expected) - sought.need.question
+    share = text.coverage(expected or text.content_tokens(need_text), evidence)
+    return bool(content) and text.coverage(content, evidence) == 1.0 and share < 0.5

@@ -1,0 +1,127 @@
+"""Rows of the hop *shown*: it was delivered; did the prompt have it? Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.view import View
+from memtrace_collector.graph.facts import Operation
+
+MATCHABLE_CHARACTERS = 12
+MATCHABLE_WORDS = 3
+"""A shorter value is never found in a prompt by content alone, so its absence says nothing."""
+
+
+def _inferred_context(view: View) -> bool:
+    """No assembly is visible: what the prompt holds is known by matching its content."""
+    return not view.contexts and not view.assemblies
+
+
+def in_context(sought: Sought) -> tuple[str, ...]:
+    """What in the answer's context carries the item: contexts by text, else values by structure."""
+    view = sought.view
+    told = tuple(ref for ref in view.contexts if sought.holds(ref))
+    if told:
+        return told
+    if any(view.text(ref) is not None for ref in view.contexts):
+        return ()
+    return sought.among(view.shown)
+
+
+def cut_from_context(sought: Sought) -> Finding | None:
+    """Delivered, not in this prompt, still kept for later turns."""
+    view = sought.view
+    delivered = sought.among(view.delivered)
+    if not delivered or in_context(sought) or any(ref in view.shown for ref in delivered):
+        return None
+    if _inferred_context(view):
+        return _not_found_in_prompt(sought, delivered)
+    if sought.open_among(view.contexts) and not _dropped_by(view, delivered):
+        return None
+    op = _dropped_by(view, delivered) or view.assemblies[0] if view.assemblies else None
+    if op is None or op.truncated:
+        return abstain("cut") if op is not None else None
+    return Finding(
+        error_type="cut_from_context",
+        decisive=(op.key,),
+        last_right=delivered[-1],
+        mechanism="trimmed"
+        if any(e.ref in delivered and e.reason == "budget" for e in op.dropped)
+        else None,
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
+        claims=(
+            claim("was delivered", _deliverer(view, delivered[-1]), delivered[-1]),
+            claim("put the prompt together without it", op, delivered[-1]),
+        ),
+        window=view.window(op.start_ns, view.answer.end_ns, [op, view.answer]),
+    )
+
+
+def _dropped_by(view: View, refs: tuple[str, ...]) -> Operation | None:
+    return next(
+        (op for op in view.assemblies if any(entry.ref in refs for entry in op.dropped)), None
+    )
+
+
+def _deliverer(view: View, ref: str) -> Operation | None:
+    return next((op for op in view.reads if ref in op.delivered), None)
+
+
+def _not_found_in_prompt(sought: Sought, delivered: tuple[str, ...]) -> Finding | None:
+    """By content only: it must be matchable, and another value of the same read must have been
+    found in the prompt verbatim."""
+    view = sought.view
+    ref = delivered[-1]
+    reader = _deliverer(view, ref)
+    siblings = [
+        other
+        for other in (reader.delivered if reader else ())
+        if other in view.shown and other not in delivered
+    ]
+    if not siblings or not all(_matchable(view.text(each)) for each in delivered):
+        return None
+    return Finding(
+        error_type="cut_from_context",
+        decisive=(view.answer.key,),
+        last_right=ref,
+        basis=("inferred", STRUCTURE),
+        claims=(
+            claim("was delivered", reader, ref),
+            claim(
+                "is not in the prompt, in which another value of the same read was found",
+                view.answer,
+                siblings[0],
+            ),
+        ),
+        window=view.window(view.answer.start_ns, view.answer.end_ns, [view.answer]),
+    )
+
+
+def _matchable(content: str | None) -> bool:
+    return (
+        content is not None
+        and len(content) >= MATCHABLE_CHARACTERS
+        and len(content.split()) >= MATCHABLE_WORDS
+    )
+
+
+def garbled_in_context(sought: Sought) -> Finding | None:
+    """In the prompt without what makes it right: its date, its speaker, its end."""
+    view = sought.view
+    if sought.by_descent or in_context(sought) or not view.contexts:
+        return None
+    placed = [ref for ref in sought.among(view.delivered or view.shown) if ref in view.shown]
+    makers = [op for op in view.assemblies if set(op.inputs) & set(placed)]
+    if not placed or not makers or any(view.text(ref) is None for ref in view.contexts):
+        return None
+    if any(view.is_cut(ref) for ref in view.contexts):
+        return abstain("cut")
+    context = next((ref for ref in makers[0].outputs if ref in view.contexts), view.contexts[0])
+    return Finding(
+        error_type="garbled_in_context",
+        decisive=(makers[0].key,),
+        last_right=placed[-1],
+        first_wrong=context,
+        aspect="time" if sought.item.temporal else None,
+        claims=(claim("put it into the prompt without what makes it right", makers[0], context),),
+    )

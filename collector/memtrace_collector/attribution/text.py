@@ -1,0 +1,230 @@
+"""Words of a text, comparable across wordings: pure, language-neutral where it can be.
+
+A token is a case-folded, lightly stemmed word, a number in digits, or (for scripts written
+without spaces) a pair of characters. Nothing here knows about memory.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_PIECE = re.compile(
+    rf"[{_CJK}]+|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W\d_])|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W\d_])+)*"
+    r"|[.!?;\n。！？；]"
+)
+_IS_CJK = re.compile(f"[{_CJK}]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|[\n;]+")
+_BREAKS = frozenset(".!?;\n。！？；")
+_ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
+
+STOP_WORDS = frozenset(
+    ["a", "about", "above", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before", "being", "both", "but", "by", "can", "could", "did", "do", "does", "doing", "down", "during", "each", "few", "for", "from", "further", "had", "has", "have", "having", "he", "her", "here", "hers", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "itself", "just", "me", "mine", "more", "most", "my", "of", "off", "on", "once", "only", "or", "other", "our", "ours", "out", "over", "own", "please", "same", "she", "should", "so", "some", "such", "than", "that", "the", "their", "theirs", "them", "then", "there", "these", "they", "this", "those", "to", "too", "under", "until", "up", "us", "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours", "im", "ive", "id", "youre", "theyre", "hes", "shes", "its", "thats", "lets", "well", "oh", "ok", "okay", "yes", "yeah", "um", "hmm", "really", "actually", "now", "currently", "still", "may", "might", "shall", "must", "got", "get", "one", "way", "let", "know", "think", "say", "tell", "call", "name", "called", "named", "time", "thing"]
+)
+"""Words that carry no information of their own (after contraction marks are removed)."""
+
+NEGATIONS = frozenset(
+    ["no", "not", "never", "none", "nobody", "nothing", "neither", "nor", "without", "cannot", "cant", "dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "wouldnt", "shouldnt", "couldnt", "hasnt", "havent", "hadnt", "aint"]
+)
+_NEGATION_REACH = 4
+
+GENERIC_NAMES = frozenset({"user", "assistant", "speaker", "person", "agent", "customer", "memory"})
+"""What texts about an owner call the people in the conversation."""
+
+_NUMBER_WORDS = (
+    {
+        word: str(value)
+        for value, word in enumerate(
+            ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"]
+        )
+    }
+    | {
+        word: str(value)
+        for word, value in zip(
+            ["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand", "million"],
+            (30, 40, 50, 60, 70, 80, 90, 100, 1000, 1000000),
+        )
+    }
+    | {
+        word: str(value + 1)
+        for value, word in enumerate(
+            ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"]
+        )
+    }
+    | {"once": "1", "twice": "2", "dozen": "12"}
+)
+del _NUMBER_WORDS["one"]  # mostly a pronoun
+
+_IRREGULAR = {
+    "ran": "run", "went": "go", "gone": "go", "ate": "eat", "eaten": "eat", "bought": "buy", "met": "meet",
+    "took": "take", "taken": "take", "saw": "see", "seen": "see", "began": "begin", "begun": "begin",
+    "wrote": "write", "written": "write", "left": "leave", "told": "tell", "said": "say", "gave": "give",
+    "given": "give", "made": "make", "won": "win", "sold": "sell", "lost": "lose", "found": "find",
+    "felt": "feel", "kept": "keep", "paid": "pay", "sent": "send", "spent": "spend", "taught": "teach",
+    "thought": "think", "drove": "drive", "driven": "drive", "flew": "fly", "flown": "fly", "broke": "break",
+    "broken": "break", "chose": "choose", "chosen": "choose", "grew": "grow", "grown": "grow",
+    "knew": "know", "known": "know", "spoke": "speak", "spoken": "speak", "swam": "swim", "wore": "wear",
+    "worn": "wear", "came": "come", "became": "become", "built": "build", "held": "hold", "led": "lead",
+    "had": "have", "has": "have", "children": "child", "men": "man", "women": "woman", "people": "person",
+    "wives": "wife", "lives": "live", "better": "good", "best": "good", "worse": "bad", "worst": "bad",
+    "mum": "mother", "mom": "mother", "dad": "father", "meant": "mean", "heard": "hear", "slept": "sleep",
+}  # fmt: skip
+_SUFFIXES = (
+    ("ational", 4), ("ations", 4), ("ation", 4), ("ments", 4), ("ment", 4), ("nesses", 4), ("ness", 4),
+    ("ingly", 4), ("edly", 4), ("ically", 4), ("ities", 4), ("ity", 4), ("ings", 3), ("ing", 3), ("ies", 3),
+    ("ied", 3), ("ions", 4), ("ion", 4), ("ers", 4), ("est", 5), ("ed", 3), ("es", 3), ("ic", 5), ("al", 5),
+    ("ly", 4), ("er", 4), ("s", 3),
+)  # fmt: skip
+
+
+class Word(NamedTuple):
+    """A token in its place: ``surface`` as written, ``clause`` counts sentence breaks."""
+
+    token: str
+    surface: str
+    clause: int
+
+
+def normalise(text: str) -> str:
+    """NFKC, with one kind of apostrophe."""
+    return unicodedata.normalize("NFKC", text).replace("’", "'")
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """A light stem of a case-folded word: equal for the usual inflections of one word."""
+    word = _IRREGULAR.get(word, word)
+    if not word.isascii() or len(word) < 4:
+        return word
+    for suffix, shortest in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= shortest:
+            if suffix == "s" and word.endswith(("ss", "us", "is")):
+                break
+            word = word[: -len(suffix)]
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] in "eiy" else word
+
+
+def _number(piece: str) -> str:
+    ordinal = _ORDINAL.match(piece)
+    digits = (ordinal[1] if ordinal else piece).replace(",", "")
+    return digits.rstrip("0").rstrip(".") if "." in digits and digits.count(".") == 1 else digits
+
+
+@lru_cache(maxsize=4_096)
+def words(text: str) -> tuple[Word, ...]:
+    """Every token of a text in order, stop words included."""
+    found: list[Word] = []
+    clause = 0
+    for match in _PIECE.finditer(normalise(text)):
+        piece = match[0]
+        if piece in _BREAKS:
+            clause += 1
+        elif _IS_CJK.match(piece):
+            pairs = [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece]
+            found.extend(Word(pair, pair, clause) for pair in pairs)
+        elif piece[0].isdigit():
+            found.append(Word(_number(piece.casefold()), piece, clause))
+        else:
+            found.append(Word(_token(piece), piece, clause))
+    return tuple(found)
+
+
+def _token(piece: str) -> str:
+    """The token of one word as written."""
+    folded = piece.casefold()
+    if folded.endswith("'s"):
+        folded = folded[:-2]
+    folded = folded.replace("'", "")
+    if folded in STOP_WORDS or folded in NEGATIONS:
+        return folded
+    return _NUMBER_WORDS.get(folded) or stem(folded)
+
+
+@lru_cache(maxsize=4_096)
+def content_tokens(text: str) -> frozenset[str]:
+    """The tokens that say something: without stop words, negations and generic names."""
+    return frozenset(
+        word.token
+        for word in words(text)
+        if word.token not in STOP_WORDS
+        and word.token not in NEGATIONS
+        and word.token not in GENERIC_NAMES
+    )
+
+
+def proper_names(text: str) -> frozenset[str]:
+    """Tokens written with a capital inside a sentence, where case says something."""
+    names = set()
+    previous: Word | None = None
+    for word in words(text):
+        inside = previous is not None and previous.clause == word.clause
+        if inside and word.surface[0].isupper() and word.surface.casefold() not in STOP_WORDS:
+            names.add(word.token)
+        previous = word
+    return frozenset(names - GENERIC_NAMES)
+
+
+def numbers(tokens: Iterable[str]) -> frozenset[str]:
+    """Those tokens that are numbers."""
+    return frozenset(token for token in tokens if token[:1].isdigit())
+
+
+def negated(text: str, tokens: frozenset[str]) -> frozenset[str]:
+    """Those ``tokens`` that stand shortly after a negation in the same clause."""
+    found: set[str] = set()
+    since, clause = _NEGATION_REACH + 1, -1
+    for word in words(text):
+        if word.clause != clause:
+            since, clause = _NEGATION_REACH + 1, word.clause
+        if word.token in NEGATIONS:
+            since = 0
+        elif since < _NEGATION_REACH and word.token in tokens:
+            found.add(word.token)
+        since += 1
+    return frozenset(found)
+
+
+def polarity(text: str) -> bool | None:
+    """True for a text that opens with yes, False with no, None otherwise."""
+    opening = re.match(
+        r"\W*(yes|yeah|yep|correct|true|no|nope|not|false)\b", normalise(text).casefold()
+    )
+    return None if opening is None else opening[1] in ("yes", "yeah", "yep", "correct", "true")
+
+
+def sentences(text: str) -> list[str]:
+    """A text's sentences, never empty ones."""
+    return [part.strip() for part in _SENTENCE.split(normalise(text)) if part.strip()]
+
+
+def coverage(needed: frozenset[str], texts: Iterable[str]) -> float:
+    """Share of the needed tokens found in the texts together (1.0 when none is needed)."""
+    if not needed:
+        return 1.0
+    pooled: set[str] = set()
+    for text in texts:
+        pooled |= content_tokens(text) & needed
+    return len(pooled) / len(needed)
+
+
+_DECLINES = re.compile(
+    r"\b(?:do(?:n't| not)|does(?:n't| not)|did(?:n't| not)|can(?:'t|not| not)|could(?:n't| not)|am not|'m not|not|no)\b"
+    r"[^.!?]{0,40}\b(?:know|sure|information|info|recall|remember|mention(?:ed)?|record|records|find|found|details?|"
+    r"memory|memories|certain|say|told|tell|answer|specified|available|provided|determine)\b"
+    r"|\b(?:unknown|unclear|no idea|not (?:mentioned|specified|available|provided|enough)|unable to|"
+    r"haven't (?:told|mentioned|shared)|have not (?:told|mentioned|shared)|(?:isn't|wasn't) mentioned|unanswerable|n/a)\b"
+    r"|(?:不知道|不清楚|没有(?:提到|相关|信息)|无法|分かりません|わかりません|知りません|모르겠)",
+    re.IGNORECASE,
+)
+
+
+def declines(reply: str) -> bool:
+    """Whether a reply says that it does not know."""
+    return _DECLINES.search(normalise(reply)) is not None

@@ -1,0 +1,142 @@
+"""Rows of the hop *told*: did the owner's memory ever hear it? Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.carriers import Sought, said_before
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
+from memtrace_collector.attribution.view import kind
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv
+
+_ENTRY = frozenset({semconv.STEP_INGEST, semconv.STEP_ADD})
+
+
+def _stored(sought: Sought) -> tuple[str, ...]:
+    """Everything any operation put before this answer, whatever became of it."""
+    view = sought.view
+    kinds = (semconv.KIND_FACT, semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
+    made = [
+        ref for op in view.case.operations.values() if view.before(op) and view.readable(op)
+        for ref in op.outputs if kind(ref) in kinds
+    ]  # fmt: skip
+    return tuple(dict.fromkeys([*made, *view.current_versions]))
+
+
+def wrong_graph(sought: Sought) -> Finding | None:
+    """A carrier exists only in a graph that no operation of this answer reads."""
+    view = sought.view
+    if sought.among([*said_before(sought.view), *_stored(sought)]) and not view.case.foreign:
+        return None
+    strangers = [
+        op for op in view.case.operations.values()
+        if not view.readable(op) and op.start_ns < view.answer.start_ns
+    ]  # fmt: skip
+    elsewhere = {
+        ref for op in strangers for ref in (*op.outputs, *op.inputs) if _carries_abroad(sought, ref)
+    }
+    elsewhere |= set(view.case.foreign)
+    here = sought.among(
+        ref for ref in [*said_before(view), *_stored(sought)] if ref not in elsewhere
+    )
+    writers = sorted(
+        (op for op in strangers if op.step in _ENTRY and elsewhere & {*op.outputs, *op.inputs}),
+        key=lambda op: (op.composite, op.start_ns),
+    )
+    if here or not writers:
+        return None
+    ref = next(ref for ref in (*writers[0].outputs, *writers[0].inputs) if ref in elsewhere)
+    return Finding(
+        error_type="wrong_graph",
+        decisive=(writers[0].key,),
+        last_right=ref,
+        basis=(STRUCTURE, TEXT) if view.text(ref) else (STRUCTURE,),
+        claims=(
+            claim(
+                f"was written to {writers[0].graph_id}, which this answer never reads",
+                writers[0],
+                ref,
+            ),
+        ),
+    )
+
+
+def _carries_abroad(sought: Sought, ref: str) -> bool:
+    content = sought.view.text(ref)
+    return (
+        content is not None
+        and kind(ref) == semconv.KIND_MESSAGE
+        and bool(sought.stated(content, ref))
+    )
+
+
+def lost_at_ingest(sought: Sought) -> Finding | None:
+    """What entered had it; what the ingest made of it does not."""
+    view = sought.view
+    if sought.by_descent:
+        return None
+    for op in view.operations:
+        if op.step != semconv.STEP_INGEST or not view.before(op) or not op.outputs:
+            continue
+        right = sought.among(ref for ref in op.inputs if kind(ref) == semconv.KIND_MESSAGE)
+        made = [
+            ref for ref in op.outputs if kind(ref) in (semconv.KIND_DOCUMENT, semconv.KIND_MESSAGE)
+        ]
+        if not right or not made or sought.among(made):
+            continue
+        if sought.among(ref for ref in _stored(sought) if ref not in made):
+            return None
+        if op.truncated or sought.open_among(made):
+            return abstain(*(sought.why_open(made) or (("cut",) if op.truncated else ())))
+        return Finding(
+            error_type="lost_at_ingest",
+            decisive=(op.key,),
+            last_right=right[-1],
+            claims=(claim("what entered had it, what was kept of it does not", op, right[-1]),),
+        )
+    return None
+
+
+def never_told(sought: Sought) -> Finding | None:
+    """No carrier before the answer, in anything said or stored."""
+    view = sought.view
+    if sought.need.kind == "unanswerable" or sought.by_descent or sought.sources:
+        return None
+    said = said_before(view)
+    stored = _stored(sought)
+    if sought.among([*said, *stored]):
+        return None
+    unseen = [
+        ref for ref in (*said, *stored) if view.text(ref) is None and not ref.endswith("@deleted")
+    ]
+    if unseen:
+        return abstain("no_content")
+    open_refs = sought.open_among([*said, *stored])
+    if open_refs:
+        return abstain(*sought.why_open(open_refs))
+    texts = [view.text(ref) or "" for ref in (*said, *stored)]
+    if view.case.flag.source != "user" and text.coverage(sought.item.tokens, texts) >= DOUBTFUL:
+        return abstain()
+    return Finding(
+        error_type="never_told",
+        basis=(TEXT,),
+        claims=(claim(f"none of {len(said)} messages before the answer says it", view.answer),),
+        window=view.window(0, view.answer.start_ns, view.case.operations.values()),
+    )
+
+
+def unrelated(sought: Sought) -> Finding | None:
+    """The answer's own call failed, or the question asks nothing of this owner's memory."""
+    view = sought.view
+    if _failed(view.answer) and not (view.reply and reply_content(sought.need, view.reply)):
+        return Finding(
+            error_type="unrelated",
+            basis=(STRUCTURE,),
+            claims=(claim(f"the answer's own call failed: {view.answer.error_type}", view.answer),),
+        )
+    return None
+
+
+def _failed(op: Operation) -> bool:
+    return bool(op.error_type)

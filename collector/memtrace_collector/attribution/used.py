@@ -1,0 +1,167 @@
+"""Rows of the hop *used*: the prompt had it, or nothing did; what did the reply make of it? Pure."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.shown import in_context
+from memtrace_collector.attribution.view import View
+
+
+def _response(
+    sought: Sought,
+    error_type: str,
+    says: str,
+    *,
+    other: str | None = None,
+    aspect: str | None = None,
+) -> Finding:
+    view = sought.view
+    right = next(iter(in_context(sought)), None)
+    claims = [claim("had it in the prompt", view.answer, right)] if right else []
+    return Finding(
+        error_type=error_type,
+        decisive=(view.answer.key,),
+        last_right=right,
+        first_wrong=view.reply_ref,
+        aspect=aspect,
+        basis=("structure", TEXT) if right else (TEXT,),
+        claims=(*claims, claim(says, view.answer, other or view.reply_ref)),
+    )
+
+
+def wrong_abstention(sought: Sought) -> Finding | None:
+    """The context carries it, the reply declines."""
+    reply = sought.view.reply
+    if reply is None or not in_context(sought) or not text.declines(reply):
+        return None
+    return _response(sought, "wrong_abstention", "declined to answer")
+
+
+def distracted(sought: Sought) -> Finding | None:
+    """The reply's content stands in another item of the context."""
+    view = sought.view
+    content = _content(sought)
+    answerable = sought.need.kind != "unanswerable"
+    if not content or (answerable and not in_context(sought)):
+        return None
+    other = _standing_in(sought, content)
+    if other is None or (answerable and _conflict_was_decidable(sought, other)):
+        return None
+    return _response(sought, "distracted", "is what the reply says instead", other=other)
+
+
+def _content(sought: Sought) -> frozenset[str]:
+    reply = sought.view.reply
+    return (
+        frozenset() if reply is None or text.declines(reply) else reply_content(sought.need, reply)
+    )
+
+
+def _parts(sought: Sought) -> list[tuple[str, str]]:
+    """The single items of the context with their texts, carriers apart."""
+    view = sought.view
+    values = [(ref, said) for ref in view.shown if (said := view.text(ref)) is not None]
+    if not values:
+        values = [
+            (ref, line) for ref in view.contexts for line in text.sentences(view.text(ref) or "")
+        ]
+    return [(ref, said) for ref, said in values if not sought.stated(said, ref)]
+
+
+def _standing_in(sought: Sought, content: frozenset[str]) -> str | None:
+    if sought.item.temporal:
+        said = _reply_dates(sought.view)
+        for ref, part in _parts(sought):
+            moment = sought.view.moment(ref)
+            named = dates.phrases(part, moment.day if moment else None)
+            if said and any(dates.matches(said, phrase.readings) for phrase in named):
+                return ref
+        return None
+    return next((ref for ref, part in _parts(sought) if text.coverage(content, [part]) == 1), None)
+
+
+def _reply_dates(view: View) -> list[dates.Interval]:
+    return [r for phrase in dates.phrases(view.reply or "", view.asked_on) for r in phrase.readings]
+
+
+def _conflict_was_decidable(sought: Sought, other: str) -> bool:
+    """Both the right item and one that contradicts it on the same subject were shown."""
+    said = sought.view.text(other) or ""
+    return (
+        other not in sought.view.contexts
+        and sought.about(said)
+        and _about_same_owner(sought, said, other)
+    )
+
+
+def _about_same_owner(sought: Sought, said: str, ref: str) -> bool:
+    return not sought.other_owner(said, ref)
+
+
+def wrong_reasoning(sought: Sought) -> Finding | None:
+    """The reply builds on the right item and gets it wrong; or two conflicting items were shown
+    with enough to choose."""
+    content = _content(sought)
+    right = in_context(sought)
+    if not right or not content or sought.loose:
+        return None
+    other = _standing_in(sought, content)
+    if other is not None:
+        return _response(sought, "wrong_reasoning", "was chosen over the right one", other=other)
+    if sought.item.temporal:
+        if _reply_dates(sought.view) and _is_on_topic(sought):
+            return _response(
+                sought, "wrong_reasoning", "gives another time than the prompt does", aspect="time"
+            )
+        return None
+    carrying = [sought.view.text(ref) or "" for ref in sought.among(sought.view.shown) or right]
+    share = text.coverage(content, carrying)
+    return (
+        _response(sought, "wrong_reasoning", "builds on the right item and gets it wrong")
+        if share >= 0.5
+        else None
+    )
+
+
+def _is_on_topic(sought: Sought) -> bool:
+    """Whether the reply's time is near enough to have been computed from the right item."""
+    distance = dates.nearest(sought.item.intervals, _reply_dates(sought.view))
+    return distance is not None and distance <= 31
+
+
+def ignored_context(sought: Sought) -> Finding | None:
+    """The context carries it, the reply's content stands nowhere in the context."""
+    if not in_context(sought) or sought.view.reply is None:
+        return None
+    if sought.loose:
+        return abstain(
+            claims=[claim("may be what the prompt says in other words", sought.view.answer)]
+        )
+    return _response(sought, "ignored_context", "says what the prompt does not")
+
+
+def hallucinated(sought: Sought) -> Finding | None:
+    """Nothing carries it, and the reply asserts what stands nowhere."""
+    view = sought.view
+    content = _content(sought)
+    if sought.need.kind != "unanswerable" or not content:
+        return None
+    known = [view.text(ref) for ref in (*view.contexts, *view.shown, *view.delivered)]
+    if None in known:
+        return abstain("no_content")
+    supported = text.coverage(content, [each for each in known if each])
+    if supported >= 0.5:
+        return None
+    return _response(sought, "hallucinated", "asserts what stands nowhere")
+
+
+def no_content(sought: Sought) -> Finding | None:
+    """What the reply made of it cannot be judged without the texts."""
+    view = sought.view
+    if view.reply is None:
+        return abstain("no_content")
+    unread = [ref for ref in view.contexts or view.shown if view.text(view.version_at(ref)) is None]
+    return abstain("no_content") if unread or sought.by_descent else None
