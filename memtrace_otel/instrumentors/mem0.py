@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import wrapt
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # upstream ignores its whole module
 
 from memtrace_otel import runtime
 from memtrace_otel.guard import guarded
@@ -211,7 +211,7 @@ def public_openers(library: Library, reader: ReplyReader) -> dict[str, Opener]:
     with_library: dict[str, Callable[..., Observation | None]] = {
         "search": mem0_search.SearchStage,
         "get_all": mem0_search.ReadStage,
-        "get": mem0_search.GetStage,
+        "get": mem0_search.GetObservation,
         "update": mem0_stages.update,
         "delete": mem0_stages.delete,
         "delete_all": mem0_stages.DeleteAllStage,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from memtrace_otel import references, semconv
+from memtrace_otel import references, runtime, semconv
 from memtrace_otel.instrumentors import mem0_identity as identity
 from memtrace_otel.instrumentors.mem0_replies import ReplyReader
 from memtrace_otel.instrumentors.mem0_shells import Arguments, Observation
@@ -98,6 +98,9 @@ class AddStage(Stage):
     def _ingest(self, message: identity.Message) -> None:
         operation = self.start(semconv.STEP_INGEST)
         operation.outputs(message.variable)
+        answer = references.answer(message.variable.content)
+        if message.role == "assistant" and runtime.get().lineage.producer(answer.ref):
+            operation.inputs(answer)
         if message.time is not None:
             operation.time(message.variable, message.time)
         if message.role is not None:
@@ -109,7 +112,7 @@ class ChildStage(Stage, Generic[Add]):
     """A stage of an ``add``."""
 
     def __init__(self, add: Add, step: str) -> None:
-        super().__init__(add.memory, add.library, step)
+        super().__init__(add.memory, add.library, step, graph_id=add.library_graph)
         self.add = add
 
 
@@ -145,7 +148,8 @@ class ExtractStage(ModelStage[Add]):
     def __init__(self, add: Add, shown: Sequence[Variable] = ()) -> None:
         super().__init__(add, semconv.STEP_EXTRACT)
         self.operation.inputs(*add.messages)
-        self.operation.shown(*shown)
+        if shown:
+            self.operation.shown(*shown)
 
     def extracted(self, texts: Sequence[str]) -> None:
         """Take down the facts. Which message made which is known only when there is one."""
@@ -179,6 +183,6 @@ class ExistingSearch(ChildStage[AddStage]):
     def _finish(self, result: object, /) -> None:
         self.rows = rows_of(result)
         for row in self.rows:
-            self.operation.delivered(self.record(row.id, row.payload), row.score)
+            self.deliver(row.id, row.payload, row.score)
         self.operation.score_kind(score_kind(self.memory))
         self.operation.attribute(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(self.rows))

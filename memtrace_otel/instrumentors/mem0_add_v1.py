@@ -118,7 +118,8 @@ class DecideStage(ModelStage[AddV1]):
         super().__init__(add, semconv.STEP_DECIDE)
         self._candidates = candidates
         self.operation.inputs(*add.facts)
-        self.operation.shown(*candidates.values())
+        if candidates:
+            self.operation.shown(*candidates.values())
 
     def _read(self, reply: object) -> None:
         known = {fact.ref for fact in self.add.facts}

@@ -79,7 +79,10 @@ class AddV2(AddStage):
         operation = self.create(record_id, payload)
         record = self.record(record_id, payload)
         operation.outputs(record)
-        for other in self._related(str(payload.get("data"))):
+        related = self._related(str(payload.get("data")))
+        for source in self.sources(str(payload.get("data"))) if related else ():
+            operation.edge(source, record, semconv.RELATION_DERIVED_FROM)
+        for other in related:
             operation.edge(record, other, semconv.RELATION_RELATED_TO)
         operation.stop()
         del self._open[record_id]

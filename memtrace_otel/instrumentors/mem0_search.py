@@ -13,10 +13,12 @@ from memtrace_otel.instrumentors.mem0_stages import (
     Library,
     Row,
     Stage,
-    bind_graph,
+    attributes,
     rows_of,
     score_kind,
 )
+from memtrace_otel.operations import MemoryOperation
+from memtrace_otel.tracer import start_operation
 from memtrace_otel.variables import Variable
 
 _DEFAULT_THRESHOLD_V2 = 0.1
@@ -30,19 +32,18 @@ class ReadStage(Stage):
         super().__init__(
             memory, library, semconv.STEP_RETRIEVE, graph_id=graphs[0] if graphs else None
         )
-        self.operation.reads(*graphs[1:])
+        if graphs[1:]:
+            self.operation.reads(*graphs[1:])
         self.arguments = arguments
         self.limit = arguments.get("limit", arguments.get("top_k"))
         self.threshold = arguments.get("threshold")
-        self.operation.limits(
-            **{k: v for k, v in (("k", self.limit), ("threshold", self.threshold)) if v is not None}
-        )
+        self.operation.limits(k=self.limit, threshold=self.threshold)
 
     def _finish(self, result: object, /) -> None:
         items = items_of(result)
         self.operation.attribute(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(items))
         for item in items:
-            self.operation.delivered(self.record(item["id"], item), _number(item.get("score")))
+            self.deliver(item["id"], item, _number(item.get("score")))
 
 
 class SearchStage(ReadStage):
@@ -105,8 +106,7 @@ class RerankStage(Stage):
         self._search = search
         self._given = items_of(arguments["documents"])
         self.operation.inputs(references.query(arguments["query"]), *self._versions(self._given))
-        if arguments.get("top_k") is not None:
-            self.operation.limits(k=arguments["top_k"])
+        self.operation.limits(k=arguments.get("top_k"))
 
     def _finish(self, result: object, /) -> None:
         kept = items_of(result)
@@ -123,17 +123,35 @@ class RerankStage(Stage):
         return [self.record(item["id"], item) for item in items]
 
 
-class GetStage(Stage):
-    """The public ``get`` of one record."""
+class GetObservation(Observation):
+    """The public ``get`` of one record: the record itself tells to which graph this belongs."""
 
     def __init__(self, memory: object, library: Library, arguments: Arguments) -> None:
-        record_id = arguments["memory_id"]
-        super().__init__(memory, library, semconv.STEP_RETRIEVE, record_id=record_id)
+        self._library = library
+        self._record_id = arguments["memory_id"]
+        super().__init__(memory)
 
     def _finish(self, result: object, /) -> None:
-        for item in items_of([result]):
-            bind_graph(self.operation, item)
-            self.operation.delivered(self.record(item["id"], item))
+        items = items_of([result])
+        operation = self._start(items[0] if items else {})
+        operation.attribute(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(items))
+        for item in items:
+            operation.delivered(identity.record(item["id"], item, self._library.major))
+        operation.stop()
+
+    def _abandon(self, error: BaseException, /) -> None:
+        self._start({}).fail(error)
+
+    def _start(self, item: Mapping[str, Any]) -> MemoryOperation:
+        owners = identity.graph_ids(item)
+        return start_operation(
+            semconv.STEP_RETRIEVE,
+            system=identity.SYSTEM,
+            system_version=self._library.version,
+            library_graph_id=owners[0] if owners else None,
+            capture=semconv.CAPTURE_OBSERVED,
+            attributes=attributes(self.memory, self._record_id),
+        )
 
 
 def items_of(result: object) -> list[Mapping[str, Any]]:

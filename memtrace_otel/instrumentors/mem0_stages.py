@@ -34,6 +34,7 @@ class Stage(Observation):
         record_id: object = None,
     ) -> None:
         self.library = library
+        self.library_graph = graph_id
         self._scope = operation(
             step,
             system=identity.SYSTEM,
@@ -51,6 +52,14 @@ class Stage(Observation):
         super()._leave(error)
         error = error or self.error
         self._scope.__exit__(type(error) if error else None, error, None)
+
+    def deliver(self, record_id: object, payload: Mapping[str, Any], score: float | None) -> None:
+        """A record that this operation returned; it may belong to another graph."""
+        self.operation.delivered(self.record(record_id, payload), score)
+        owners = identity.graph_ids(payload)
+        own = self.library_graph
+        if own and owners and owners[0] != own and not scope.current().declared:
+            self.operation.reads(owners[0])
 
     def start(self, step: str, record_id: object = None) -> MemoryOperation:
         """A child operation that runs beside others and is never current."""
@@ -76,13 +85,6 @@ def attributes(memory: object, record_id: object = None) -> dict[str, str]:
     if record_id is not None:
         found[semconv.GEN_AI_MEMORY_RECORD_ID] = str(record_id)
     return found
-
-
-def bind_graph(operation: MemoryOperation, payload: Mapping[str, Any]) -> None:
-    """Name the graph of an operation that learns only from a record whose memory it touches."""
-    graphs = identity.graph_ids(payload)
-    if graphs and not scope.current().declared:
-        operation.attribute(semconv.MEMTRACE_GRAPH_ID, graphs[0])
 
 
 class Row(NamedTuple):
@@ -133,9 +135,9 @@ class WriteStage(Stage):
         sources: Sequence[Variable] = (),
     ) -> None:
         super().__init__(memory, library, step, record_id=record_id)
-        self._record_id = record_id
         self._old: Variable | None = None
-        self.operation.inputs(*sources)
+        if sources:
+            self.operation.inputs(*sources)
 
     def on_get(self, _arguments: Arguments, /) -> Observation | None:
         return Peek(self.memory, self._saw)
@@ -152,7 +154,6 @@ class WriteStage(Stage):
     def _saw(self, result: object) -> None:
         for row in rows_of(result):
             self._old = self.record(row.id, row.payload)
-            bind_graph(self.operation, row.payload)
 
     def _inserted(self, arguments: Arguments) -> None:
         for record_id, payload in zip(arguments["ids"], arguments["payloads"]):
@@ -173,6 +174,17 @@ class WriteStage(Stage):
         if self._old is not None:
             return self._old
         return references.unknown_memory(str(record_id), system=identity.SYSTEM)
+
+
+class PublicWriteStage(WriteStage):
+    """``update`` or ``delete``: they name no scope; the record that they meet tells the graph."""
+
+    def _saw(self, result: object) -> None:
+        super()._saw(result)
+        for row in rows_of(result):
+            owners = identity.graph_ids(row.payload)
+            if owners and not scope.current().declared:
+                self.operation.attribute(semconv.MEMTRACE_GRAPH_ID, owners[0])
 
 
 class DeleteAllStage(Stage):
@@ -196,10 +208,10 @@ class DeleteAllStage(Stage):
 def update(memory: object, library: Library, arguments: Arguments) -> Observation | None:
     """The public ``update``."""
     record_id = arguments["memory_id"]
-    return WriteStage(memory, library, semconv.STEP_UPDATE, record_id=record_id)
+    return PublicWriteStage(memory, library, semconv.STEP_UPDATE, record_id=record_id)
 
 
 def delete(memory: object, library: Library, arguments: Arguments) -> Observation | None:
     """The public ``delete``."""
     record_id = arguments["memory_id"]
-    return WriteStage(memory, library, semconv.STEP_DELETE, record_id=record_id)
+    return PublicWriteStage(memory, library, semconv.STEP_DELETE, record_id=record_id)
