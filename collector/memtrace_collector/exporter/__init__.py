@@ -1,0 +1,1 @@
+"""OTLP out: destinations, and the outbox that delivers verdicts to them."""

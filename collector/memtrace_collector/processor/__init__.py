@@ -1,0 +1,1 @@
+"""From the log onwards: project into the store, complete links, forward."""

@@ -1,0 +1,155 @@
+"""Delivering the outbox: each row until it is taken, refused or too old."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from memtrace_collector.exporter.backoff import delay_seconds
+from memtrace_collector.exporter.delivery import DELIVERED, Delivery
+from memtrace_collector.log.format import Encoding, Signal
+from memtrace_collector.metrics import NULL_METRICS, Metrics
+
+logger = logging.getLogger(__name__)
+
+GIVE_UP_DAYS = 7.0
+_FIRST_RETRY_SECONDS = 1.0
+_LONGEST_RETRY_SECONDS = 300.0
+_IDLE_SECONDS = 0.5
+_AFTER_FAILURE_SECONDS = 5.0
+_NS = 1_000_000_000
+
+
+class Entry(Protocol):
+    """One row; see ``store.base.OutboxEntry``."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def signal(self) -> str: ...
+    @property
+    def payload(self) -> bytes: ...
+    @property
+    def attempts(self) -> int: ...
+
+
+class Outbox(Protocol):
+    """The outbox part of ``store.base.CaseStore``."""
+
+    def outbox_due(self, now_ns: int, limit: int = 100) -> Sequence[Entry]: ...
+    def outbox_delivered(self, entry_id: str, now_ns: int) -> None: ...
+    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None: ...
+
+
+class Destination(Protocol):
+    """See :class:`~memtrace_collector.exporter.otlp.OtlpDestination`."""
+
+    @property
+    def name(self) -> str: ...
+    def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
+
+
+class OutboxSender:
+    """Sends due rows to every destination.
+
+    A row counts as delivered when all have taken it: its bytes are fixed, so that sending it
+    again to one that already has it is harmless.
+
+    Args:
+        clock_ns: nanoseconds since the Unix epoch.
+        give_up_days: how long a row is tried, counted in the back-offs behind it.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        destinations: Sequence[Destination],
+        *,
+        clock_ns: Callable[[], int] = time.time_ns,
+        give_up_days: float = GIVE_UP_DAYS,
+        metrics: Metrics = NULL_METRICS,
+    ) -> None:
+        self._outbox = outbox
+        self._destinations = destinations
+        self._clock_ns = clock_ns
+        self._max_attempts = attempts_within(give_up_days * 86_400)
+        self._metrics = metrics
+
+    def run_once(self) -> int:
+        """One pass over what is due; the number of rows delivered.
+
+        Stops at the first row that has to be retried: the destination may be down, and the
+        next row would only wait for the same time-out.
+        """
+        delivered = 0
+        for entry in self._outbox.outbox_due(self._clock_ns()):
+            delivery = self._send(entry)
+            self._metrics.add("memtrace.outbox.attempts", 1, outcome=delivery.outcome)
+            if delivery.outcome == "delivered":
+                self._outbox.outbox_delivered(entry.id, self._clock_ns())
+                delivered += 1
+            elif delivery.outcome == "refused":
+                self._abandon(entry, delivery.message)
+            else:
+                self._retry_later(entry, delivery)
+                break
+        return delivered
+
+    def run(self, stop: threading.Event) -> None:
+        """Deliver until ``stop``."""
+        while not stop.is_set():
+            try:
+                self.run_once()
+                pause = _IDLE_SECONDS
+            except Exception:
+                self._metrics.add("memtrace.outbox.failures", 1)
+                logger.exception("the outbox could not be read or written")
+                pause = _AFTER_FAILURE_SECONDS
+            stop.wait(pause)
+
+    def _send(self, entry: Entry) -> Delivery:
+        if entry.signal not in ("traces", "logs"):
+            return Delivery("refused", f"no such signal: {entry.signal!r}")
+        signal: Signal = "traces" if entry.signal == "traces" else "logs"
+        for destination in self._destinations:
+            delivery = destination.send(signal, entry.payload)
+            if delivery.outcome != "delivered":
+                return Delivery(
+                    delivery.outcome,
+                    f"{destination.name}: {delivery.message}",
+                    delivery.retry_after_s,
+                    delivery.rejected,
+                )
+        return DELIVERED
+
+    def _retry_later(self, entry: Entry, delivery: Delivery) -> None:
+        attempt = entry.attempts + 1
+        if attempt >= self._max_attempts:
+            self._abandon(entry, f"given up after {attempt} attempts: {delivery.message}")
+            return
+        delay = max(_retry_delay(attempt, entry.id), delivery.retry_after_s or 0)
+        at_ns = self._clock_ns() + int(min(delay, _LONGEST_RETRY_SECONDS) * _NS)
+        self._outbox.outbox_failed(entry.id, delivery.message, at_ns)
+
+    def _abandon(self, entry: Entry, reason: str) -> None:
+        logger.warning("outbox %s: not delivered: %s", entry.id, reason)
+        self._metrics.add("memtrace.outbox.abandoned", 1)
+        self._outbox.outbox_failed(entry.id, reason, None)
+
+
+def attempts_within(seconds: float) -> int:
+    """How many attempts fit into a time, with the longest back-offs between them."""
+    attempts, elapsed = 1, 0.0
+    while elapsed < seconds:
+        elapsed += min(_LONGEST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** (attempts - 1))
+        attempts += 1
+    return attempts
+
+
+def _retry_delay(attempt: int, key: str) -> float:
+    return delay_seconds(
+        attempt, first=_FIRST_RETRY_SECONDS, longest=_LONGEST_RETRY_SECONDS, key=key
+    )

@@ -1,0 +1,171 @@
+"""Sending on what the log received, behind the projection, each record once.
+
+The cursor of a destination moves only when the destination has answered for good. A crash
+between delivery and cursor sends one record again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from memtrace_collector.exporter.backoff import delay_seconds
+from memtrace_collector.exporter.delivery import Delivery
+from memtrace_collector.log.format import Encoding, Signal
+from memtrace_collector.log.reader import Entry, Wait, read
+from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.processor.outgoing import ForwardStore, Outgoing, Payload
+from memtrace_collector.processor.quarantine import BAD_DATA
+from memtrace_collector.processor.reading import RecordReader
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 1.0
+_IDLE_SECONDS = 0.25
+_UNSETTLED_SECONDS = 0.05
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 30.0
+_NS = 1_000_000_000
+
+
+class Destination(Protocol):
+    """See :class:`~memtrace_collector.exporter.otlp.OtlpDestination`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def encodings(self) -> Collection[Encoding]: ...
+    def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
+
+
+class Progress(NamedTuple):
+    """What one pass did, and why it ended: a number of seconds to wait, or nothing left."""
+
+    records: int
+    retry: Delivery | None = None
+    unsettled: bool = False
+
+
+class Forwarder:
+    """Sends a log on to one destination.
+
+    Args:
+        store: what the projector fills; keeps the cursor ``forward:<destination name>``.
+        values: send captured content on as well.
+        settle_seconds: how long a record waits for its own projection, so that its links
+            can be completed; then it goes on with what is known.
+        wait: ``SegmentLog.wait`` in the log owner's process; without it the folder is polled.
+    """
+
+    def __init__(
+        self,
+        log_folder: Path,
+        store: ForwardStore,
+        reader: RecordReader,
+        destination: Destination,
+        *,
+        values: bool = False,
+        settle_seconds: float = SETTLE_SECONDS,
+        wait: Wait | None = None,
+        metrics: Metrics = NULL_METRICS,
+    ) -> None:
+        self._folder = log_folder
+        self._store = store
+        self._destination = destination
+        self._cursor = f"forward:{destination.name}"
+        self._settle_ns = int(settle_seconds * _NS)
+        self._wait = wait
+        self._refused_before: set[Signal] = set()
+        self._metrics = metrics
+        self._outgoing = Outgoing(
+            store, reader, encodings=destination.encodings, values=values, metrics=metrics
+        )
+
+    def run_once(self) -> Progress:
+        """Send on what is durable and settled, until the end or a refusal that may pass."""
+        sent = 0
+        projected = self._store.cursor()
+        for entry in read(self._folder, self._store.cursor(self._cursor)):
+            if entry.next > projected:
+                projected = self._store.cursor()
+                if entry.next > projected and not self._has_waited(entry):
+                    return Progress(sent, unsettled=True)
+            delivery = self._forward(entry)
+            if delivery is not None and delivery.outcome == "retry":
+                return Progress(sent, retry=delivery)
+            self._store.set_cursor(self._cursor, entry.next)
+            sent += 1
+        return Progress(sent)
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the log until ``stop``, retrying with back-off what may pass later."""
+        failures = 0
+        while not stop.is_set():
+            try:
+                progress = self.run_once()
+            except Exception:
+                self._metrics.add("memtrace.forward.failures", 1)
+                logger.exception("forwarding failed; it goes on where it was")
+                progress = Progress(0, retry=Delivery("retry"))
+            if progress.retry is not None:
+                failures = 1 if progress.records else failures + 1
+                stop.wait(self._retry_delay(failures, progress.retry))
+                continue
+            failures = 0
+            if progress.unsettled:
+                stop.wait(_UNSETTLED_SECONDS)
+            elif not progress.records:
+                self._idle(stop)
+
+    def _idle(self, stop: threading.Event) -> None:
+        if self._wait is None:
+            stop.wait(_IDLE_SECONDS)
+        else:
+            self._wait(self._store.cursor(self._cursor), _IDLE_SECONDS)
+
+    def _has_waited(self, entry: Entry) -> bool:
+        return time.time_ns() - entry.record.time_ns >= self._settle_ns
+
+    def _forward(self, entry: Entry) -> Delivery | None:
+        """None: nothing of the record was to be sent."""
+        payload = self._prepare(entry)
+        if payload is None:
+            return None
+        signal = entry.record.signal
+        delivery = self._destination.send(signal, payload.body, payload.encoding)
+        self._metrics.add("memtrace.forward.requests", 1, signal=signal, outcome=delivery.outcome)
+        if delivery.outcome == "refused":
+            self._metrics.add("memtrace.forward.rejected", delivery.rejected, signal=signal)
+            self._report_refusal(entry, delivery)
+        return delivery
+
+    def _report_refusal(self, entry: Entry, delivery: Delivery) -> None:
+        """Loudly once per signal: a destination that takes no logs would say so every time."""
+        signal = entry.record.signal
+        level = logging.DEBUG if signal in self._refused_before else logging.WARNING
+        self._refused_before.add(signal)
+        name, where = self._destination.name, tuple(entry.position)
+        logger.log(level, "%s refused %s at %s: %s", name, signal, where, delivery.message)
+
+    def _prepare(self, entry: Entry) -> Payload | None:
+        try:
+            return self._outgoing.prepare(entry.position, entry.record)
+        except BAD_DATA as error:
+            self._metrics.add("memtrace.forward.unreadable", 1)
+            logger.warning(
+                "the record at %s cannot be read and is not sent on: %s", entry.position, error
+            )
+            return None
+
+    def _retry_delay(self, failures: int, delivery: Delivery) -> float:
+        delay = delay_seconds(
+            failures,
+            first=_FIRST_RETRY_SECONDS,
+            longest=_LONGEST_RETRY_SECONDS,
+            key=self._destination.name,
+        )
+        return min(max(delay, delivery.retry_after_s or 0.0), _LONGEST_RETRY_SECONDS)

@@ -1,0 +1,157 @@
+"""Log -> facts -> store. Restartable at any byte: the cursor moves with what it covers.
+
+Applying is a set union, so a batch that was applied and not acknowledged is applied again
+without harm. A record that cannot be applied is quarantined and never stops the others; a
+store that cannot be written stops everything until it can.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.log.reader import Entry, Wait, read
+from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
+from memtrace_collector.processor.reading import RecordReader
+from memtrace_collector.store.base import Applied
+
+logger = logging.getLogger(__name__)
+
+CURSOR = "projection"
+MAX_BATCH_FACTS = 5_000
+MAX_BATCH_BYTES = 64 << 20
+_IDLE_SECONDS = 0.25
+_RETRY_SECONDS = 1.0
+_Facts = list[tuple[LogPosition, SpanFacts]]
+
+
+class ProjectionStore(Protocol):
+    """The part of :class:`~memtrace_collector.store.base.FactStore` that is needed here."""
+
+    def apply(self, batch: _Facts, cursor: LogPosition) -> Applied: ...
+
+    def cursor(self, name: str = CURSOR) -> LogPosition: ...
+
+    def set_cursor(self, name: str, position: LogPosition) -> None: ...
+
+
+class _Batch(NamedTuple):
+    facts: _Facts
+    records: int
+    skipped: int
+    end: LogPosition
+
+
+class Projector:
+    """Applies what is durable in a log to a store.
+
+    Args:
+        log_folder: where the segments are.
+        store: its cursor ``projection`` says where to go on.
+        reader: which dialects are read.
+        wait: ``SegmentLog.wait`` in the log owner's process; without it the folder is polled.
+    """
+
+    def __init__(
+        self,
+        log_folder: Path,
+        store: ProjectionStore,
+        reader: RecordReader,
+        *,
+        wait: Wait | None = None,
+        metrics: Metrics = NULL_METRICS,
+    ) -> None:
+        self._folder = log_folder
+        self._store = store
+        self._reader = reader
+        self._wait = wait
+        self._metrics = metrics
+        self._quarantine = Quarantine(log_folder, metrics)
+
+    def run_once(self) -> int:
+        """Project everything durable from the cursor on; the number of records read."""
+        records = 0
+        for batch in self._batches(self._store.cursor(CURSOR)):
+            self._apply(batch)
+            records += batch.records
+        return records
+
+    def run(self, stop: threading.Event) -> None:
+        """Follow the log until ``stop``. A failing store is retried, never skipped."""
+        while not stop.is_set():
+            try:
+                progressed = self.run_once()
+                position = self._store.cursor(CURSOR)
+            except Exception:
+                self._metrics.add("memtrace.projection.failures", 1)
+                logger.exception("projection failed; it goes on where it was")
+                stop.wait(_RETRY_SECONDS)
+                continue
+            if progressed:
+                continue
+            if self._wait is None:
+                stop.wait(_IDLE_SECONDS)
+            else:
+                self._wait(position, _IDLE_SECONDS)
+
+    def _batches(self, position: LogPosition) -> Iterator[_Batch]:
+        facts: _Facts = []
+        records = skipped = size = 0
+        end = position
+        for entry in read(self._folder, position, self._quarantine.damage):
+            found = self._facts(entry)
+            facts += found
+            records += 1
+            skipped += not found
+            size += len(entry.record.body) if found else 0
+            end = entry.next
+            if len(facts) >= MAX_BATCH_FACTS or size >= MAX_BATCH_BYTES:
+                yield _Batch(facts, records, skipped, end)
+                facts = []
+                records = skipped = size = 0
+        if records:
+            yield _Batch(facts, records, skipped, end)
+
+    def _facts(self, entry: Entry) -> _Facts:
+        try:
+            return [(entry.position, facts) for facts in self._reader.facts(entry.record)]
+        except Exception as error:
+            self._quarantine.poison(entry.position, error)
+            return []
+
+    def _apply(self, batch: _Batch) -> None:
+        if not batch.facts:
+            self._store.set_cursor(CURSOR, batch.end)
+        else:
+            try:
+                self._count(self._store.apply(batch.facts, batch.end))
+            except BAD_DATA:
+                self._apply_one_by_one(batch)
+        problems = sum(len(facts.problems) for _, facts in batch.facts)
+        self._metrics.add("memtrace.projection.records", batch.records)
+        self._metrics.add("memtrace.projection.passed", batch.skipped)
+        self._metrics.add("memtrace.projection.salvaged", problems)
+
+    def _apply_one_by_one(self, batch: _Batch) -> None:
+        """Find the record that spoils a batch; the cursor moves only when all are through."""
+        start = self._store.cursor(CURSOR)
+        for position, facts in batch.facts:
+            self._apply_alone(position, facts, start)
+        self._store.set_cursor(CURSOR, batch.end)
+
+    def _apply_alone(self, position: LogPosition, facts: SpanFacts, cursor: LogPosition) -> None:
+        try:
+            self._count(self._store.apply([(position, facts)], cursor))
+        except BAD_DATA as error:
+            self._quarantine.poison(position, error)
+
+    def _count(self, applied: Applied) -> None:
+        self._metrics.add("memtrace.projection.operations", applied.operations)
+        self._metrics.add("memtrace.projection.duplicates", applied.duplicates)
+        self._metrics.add("memtrace.projection.conflicts", applied.conflicts)

@@ -1,0 +1,49 @@
+"""Taking content off spans before they leave for other systems. Pure, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from memtrace_otel import semconv
+
+CONTENT_ATTRIBUTES = frozenset(
+    (
+        semconv.MEMTRACE_VALUES,
+        semconv.MEMTRACE_EXPECTED,
+        semconv.MEMTRACE_EVIDENCE,
+        semconv.MEMTRACE_FLAG_REASON,
+        semconv.GEN_AI_MEMORY_QUERY_TEXT,
+        semconv.GEN_AI_MEMORY_RECORDS,
+        semconv.GEN_AI_RETRIEVAL_QUERY_TEXT,
+        semconv.GEN_AI_RETRIEVAL_DOCUMENTS,
+        semconv.GEN_AI_INPUT_MESSAGES,
+        semconv.GEN_AI_OUTPUT_MESSAGES,
+        semconv.GEN_AI_SYSTEM_INSTRUCTIONS,
+        semconv.GEN_AI_TOOL_CALL_ARGUMENTS,
+        semconv.GEN_AI_TOOL_CALL_RESULT,
+        semconv.GEN_AI_EVALUATION_EXPLANATION,
+    )
+)
+_SPLIT_VALUES = f"{semconv.MEMTRACE_VALUES}."
+"""``memtrace.values.1`` …: how a host splits what its length limit would cut."""
+
+
+def is_content(name: str) -> bool:
+    """May the attribute hold what a user or a model said?"""
+    return name in CONTENT_ATTRIBUTES or name.startswith(_SPLIT_VALUES)
+
+
+def remove_content(span: Span) -> None:
+    """Remove content attributes from a span and its events."""
+    _filter(span.attributes)
+    for event in span.events:
+        _filter(event.attributes)
+
+
+def _filter(attributes: Any) -> None:
+    kept = [item for item in attributes if not is_content(item.key)]
+    if len(kept) != len(attributes):
+        del attributes[:]
+        attributes.extend(kept)

@@ -1,0 +1,44 @@
+"""What stands behind operations, as the graph resolves it when they are forwarded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memtrace_collector.graph import deciding, resolution
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.reader import GraphReader
+from memtrace_collector.graph.references import ancestry_inputs
+from memtrace_collector.graph.resolution import Use
+from memtrace_collector.processor.links import Role, Source
+
+
+def resolve_sources(
+    reader: GraphReader, operations: Iterable[Operation]
+) -> dict[OperationKey, list[Source]]:
+    """Per operation: producers and deliverers of what it used (in its order), who decided it,
+    then the makers of what it superseded.
+    """
+    items = list(operations)
+    lookups = Lookups(reader)
+    sources: dict[OperationKey, list[Source]] = {item.key: [] for item in items}
+    used = [Use(item, ref) for item in items for ref in ancestry_inputs(item, None)]
+    _collect(lookups, used, Role.SOURCE, sources)
+    for item in items:
+        choices = deciding.choices(item, lookups.tree(item.trace_id))
+        sources[item.key] += [Source(choice.operation.key, Role.DECIDER) for choice in choices]
+    replaced = [Use(item, ref) for item in items for ref in item.supersedes]
+    _collect(lookups, replaced, Role.PREDECESSOR, sources)
+    return sources
+
+
+def _collect(
+    lookups: Lookups,
+    uses: list[Use],
+    role: Role,
+    sources: dict[OperationKey, list[Source]],
+) -> None:
+    resolved = resolution.resolve(lookups, uses)
+    for use in uses:
+        occurrences = resolved[use.key].occurrences
+        sources[use.user.key] += [Source(found.operation.key, role) for found in occurrences]
