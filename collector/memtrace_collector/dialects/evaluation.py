@@ -98,7 +98,7 @@ def read_log(
         or attr.text(result, semconv.GEN_AI_RESPONSE_ID)
         or attr.text(result, semconv.GEN_AI_CONVERSATION_ID)
     ):
-        return SpanFacts(problems=("evaluation without a target",))
+        return SpanFacts(tenant=source.tenant, problems=("evaluation without a target",))
     at_ns = attr.nanoseconds(record.time_unix_nano or record.observed_time_unix_nano)
     flag = _flag(
         result,
@@ -109,7 +109,7 @@ def read_log(
         at_ns=at_ns,
         origin=f"log:{attr.message_digest(record)}",
     )
-    return SpanFacts(flags=(flag,))
+    return SpanFacts(tenant=source.tenant, flags=(flag,))
 
 
 def is_failure(result: Attributes, thresholds: Thresholds = NO_THRESHOLDS) -> bool:

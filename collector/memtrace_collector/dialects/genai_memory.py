@@ -67,7 +67,7 @@ def read_span(span: Span, attributes: Attributes, source: Source) -> SpanFacts |
         digest_key=semconv.KEY_PLAIN,
         digest=attr.message_digest(span),
     )
-    return SpanFacts(operation=operation, values=_values(operation, contents))
+    return SpanFacts(tenant=source.tenant, operation=operation, values=_values(operation, contents))
 
 
 def _graph_id(attributes: Attributes, source: Source) -> str:

@@ -53,6 +53,7 @@ def read_span(
         lineage.problems.append(semconv.MEMTRACE_LINEAGE)
     if step == semconv.STEP_FAREWELL:
         return SpanFacts(
+            tenant=source.tenant,
             farewell=lineage.sequence(),
             farewell_ns=attr.nanoseconds(span.start_time_unix_nano),
             problems=tuple(lineage.problems),
@@ -69,6 +70,7 @@ def read_span(
             lineage.problems.append(semconv.MEMTRACE_VALUES)
         operation = _with_truncated(operation, truncated)
     return SpanFacts(
+        tenant=source.tenant,
         operation=operation,
         values=values,
         flags=_flags(span, attributes, source.tenant, step, flagged),

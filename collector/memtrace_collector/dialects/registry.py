@@ -35,10 +35,10 @@ def read_span(
         facts = genai_memory.read_span(span, attributes, source)
     flags = evaluation.event_flags(span, attributes, source, thresholds) if span.events else ()
     if flags:
-        facts = facts or SpanFacts()
+        facts = facts or SpanFacts(tenant=source.tenant)
         facts = dataclasses.replace(facts, flags=(*facts.flags, *flags))
     if facts is not None and not _identified(span):
-        return SpanFacts(problems=("span without valid ids",))
+        return SpanFacts(tenant=source.tenant, problems=("span without valid ids",))
     return facts
 
 

@@ -161,6 +161,7 @@ class Flag:
 class SpanFacts:
     """Everything one span (or log record) says."""
 
+    tenant: str = DEFAULT_TENANT
     operation: Operation | None = None
     values: tuple[Value, ...] = ()
     flags: tuple[Flag, ...] = ()

@@ -87,7 +87,7 @@ class InMemoryFactStore:
             known = self._flags.get(flag.origin)
             if flag.tenant == self.tenant and (known is None or merge.flag_wins(flag, known)):
                 self._flags[flag.origin] = flag
-        if facts.farewell is not None:
+        if facts.farewell is not None and facts.tenant == self.tenant:
             at = facts.farewell_ns
             self._put_number(SequenceNumber(*facts.farewell, at, at, farewell=True))
 

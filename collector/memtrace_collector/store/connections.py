@@ -1,0 +1,88 @@
+"""Connections to one SQLite file: a single writer behind a lock, a reader for every thread."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from memtrace_collector.store import schema
+
+_BUSY_TIMEOUT_S = 30.0
+_READER_CACHE_KIB = 16 * 1024
+
+
+class Connections:
+    """Opens the file, creating or migrating it.
+
+    Args:
+        path: the file.
+        scripts: its schema, one script per version.
+        synchronous: ``NORMAL`` where the file can be rebuilt (a power cut may lose the last
+            transactions, never damage the file), ``FULL`` where it is the only copy.
+        cache_kib: page cache of the writer.
+    """
+
+    def __init__(
+        self, path: Path, scripts: Sequence[str], *, synchronous: str, cache_kib: int
+    ) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = False
+        self._writer = self._open(cache_kib)
+        self._writer.execute("PRAGMA journal_mode = WAL")
+        self._writer.execute(f"PRAGMA synchronous = {synchronous}")
+        schema.migrate(self._writer, scripts, path.name)
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """The writer, inside one immediate transaction: all of it happens or nothing."""
+        with self._lock:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+
+    def query(self, statement: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
+        """Run a read on this thread's own connection."""
+        return self.reader().execute(statement, parameters)
+
+    def reader(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._open(_READER_CACHE_KIB)
+            connection.execute("PRAGMA query_only = 1")
+            with self._lock:
+                self._readers.append(connection)
+            self._local.connection = connection
+        return connection
+
+    def close(self) -> None:
+        """Close every connection; idempotent."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for connection in (*self._readers, self._writer):
+                connection.close()
+
+    def _open(self, cache_kib: int) -> sqlite3.Connection:
+        # check_same_thread: a thread's reader is closed by whoever closes the store
+        connection = sqlite3.connect(
+            self.path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute(f"PRAGMA cache_size = -{cache_kib}")
+        return connection
+
+
+def json_list(items: Iterable[object]) -> str:
+    """A list as one parameter, for ``json_each(?)``: any length, and never part of the SQL."""
+    return json.dumps(list(items))

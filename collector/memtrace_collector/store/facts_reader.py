@@ -1,0 +1,242 @@
+"""Keyed lookups in SQLite: the reading half of the fact store, for one tenant."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
+from memtrace_collector.graph.reader import GraphSummary, SequenceNumber
+from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.terms import terms
+from memtrace_collector.store import encoding
+from memtrace_collector.store.connections import Connections, json_list
+from memtrace_collector.store.encoding import Place
+from memtrace_collector.store.facts_writer import CONVERSATION, RESPONSE
+from memtrace_otel import semconv, variables
+
+_MAX_QUERY_TERMS = 200
+_OF_GRAPH = (
+    "SELECT operation, trace, span, body FROM operation"
+    " WHERE graph = ? AND operation IN (SELECT value FROM json_each(?))"
+)
+_OF_TRACE = (
+    "SELECT g.graph_id, o.trace, o.span, o.body FROM span s"
+    " JOIN operation o ON o.graph = s.graph AND o.operation = s.operation"
+    " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.trace = ?"
+    " ORDER BY o.start_ns, o.trace, o.span"
+)
+_OF_NAME = (
+    "SELECT g.graph_id, o.trace, o.span, o.body FROM named s"
+    " JOIN operation o ON o.graph = s.graph AND o.operation = s.operation"
+    " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.kind = ? AND s.name = ?"
+    " ORDER BY o.start_ns, o.trace, o.span"
+)
+_PRODUCERS = (
+    "SELECT p.operation FROM json_each(?1) wanted CROSS JOIN produced p ON p.graph = ?2"
+    " AND p.record = json_extract(wanted.value, '$[0]')"
+    " AND p.version = json_extract(wanted.value, '$[1]')"
+)
+_WRITERS = (
+    "SELECT operation FROM produced WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
+)
+_USERS = "SELECT operation FROM used WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
+_VALUES = (
+    "SELECT ref, cut, verified, content FROM value"
+    " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))"
+)
+_Names = Callable[[Operation], Iterable[str]]
+
+
+class SqliteGraphReader:
+    """Implements :class:`~memtrace_collector.graph.reader.GraphReader`.
+
+    Safe in any number of threads: each reads on its own connection. No statement crosses
+    tenants, and none crosses graphs but those whose key is a trace, response or conversation.
+    """
+
+    def __init__(self, connections: Connections, tenant: str) -> None:
+        self.tenant = tenant
+        self._connections = connections
+
+    def graphs(self) -> list[GraphSummary]:
+        rows = self._connections.query(
+            "SELECT graph_id, operations, first_ns, last_ns FROM graph"
+            " WHERE tenant = ? AND operations > 0 ORDER BY graph_id",
+            (self.tenant,),
+        )
+        return [GraphSummary(*row) for row in rows]
+
+    def operations(
+        self, graph_id: str, keys: Collection[OperationKey]
+    ) -> dict[OperationKey, Operation]:
+        graph = self._graph(graph_id)
+        numbers: list[int] = []
+        for key in keys if graph is not None else ():
+            row = self._connections.query(
+                "SELECT graph, operation FROM span WHERE tenant = ? AND trace = ? AND span = ?",
+                (self.tenant, _bytes(key.trace_id), _bytes(key.span_id)),
+            ).fetchone()
+            if row is not None and row[0] == graph:
+                numbers.append(row[1])
+        loaded = self._load(graph, graph_id, numbers) if graph is not None else {}
+        return {operation.key: operation for operation in loaded.values()}
+
+    def all_operations(self, graph_id: str) -> Iterator[Operation]:
+        graph = self._graph(graph_id)
+        rows = self._connections.query(
+            "SELECT trace, span, body FROM operation WHERE graph = ?"
+            " ORDER BY start_ns, trace, span",
+            (graph,),
+        )
+        for trace, span, body in rows:
+            yield encoding.operation(body, self._place(graph_id, trace, span))
+
+    def trace_operations(self, trace_id: str) -> list[Operation]:
+        return self._anywhere(_OF_TRACE, (self.tenant, _bytes(trace_id)))
+
+    def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        graph = self._graph(graph_id)
+        if graph is None:
+            return {}
+        keys = [(encoding.record_key(ref), encoding.version_key(ref)) for ref in refs]
+        rows = self._connections.query(_PRODUCERS, (json_list(keys), graph))
+        numbers = {row[0] for row in rows}
+        return self._grouped(graph, graph_id, numbers, set(refs), lambda item: item.outputs)
+
+    def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        return self._by_record(graph_id, _WRITERS, records, lambda item: _records(item.outputs))
+
+    def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
+        graph = self._graph(graph_id)
+        if graph is None:
+            return {}
+        numbers = self._numbers(_USERS, graph, {variables.record_of(ref) for ref in refs})
+        return self._grouped(graph, graph_id, numbers, set(refs), used_by)
+
+    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        return self._by_record(graph_id, _USERS, records, lambda item: _records(used_by(item)))
+
+    def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
+        graph = self._graph(graph_id)
+        if graph is None:
+            return {}
+        rows = self._connections.query(_VALUES, (graph, json_list(refs)))
+        return {row[0]: self._value(graph_id, *row) for row in rows}
+
+    def search_values(
+        self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20
+    ) -> list[Value]:
+        graph = self._graph(graph_id)
+        wanted = list(dict.fromkeys(terms(text)))[:_MAX_QUERY_TERMS]
+        if graph is None or not wanted:
+            return []
+        # kinds are names of ours and terms are quoted: nothing of the text is query syntax
+        scopes = " OR ".join(f'"k{kind}"' for kind in semconv.KINDS if not kinds or kind in kinds)
+        body = " OR ".join(f'"{term}"' for term in wanted)
+        rows = self._connections.query(
+            "SELECT v.ref, v.cut, v.verified, v.content FROM value_text t"
+            " JOIN value v ON v.id = t.rowid WHERE value_text MATCH ?"
+            " ORDER BY bm25(value_text, 0.0, 1.0), v.ref LIMIT ?",
+            (f'scope : "g{graph}" AND scope : ({scopes}) AND body : ({body})', limit),
+        )
+        return [self._value(graph_id, *row) for row in rows]
+
+    def sequence(self, processes: Collection[str]) -> dict[str, list[SequenceNumber]]:
+        found: dict[str, list[SequenceNumber]] = {}
+        for process in processes:
+            rows = self._connections.query(
+                "SELECT process, number, start_ns, end_ns, farewell FROM sequence"
+                " WHERE tenant = ? AND process = ? ORDER BY number",
+                (self.tenant, process),
+            )
+            numbers = [
+                SequenceNumber(name, number, start_ns, end_ns, bool(farewell))
+                for name, number, start_ns, end_ns, farewell in rows
+            ]
+            if numbers:
+                found[process] = numbers
+        return found
+
+    def flags(self, graph_id: str | None = None) -> list[Flag]:
+        rows = self._connections.query(
+            "SELECT body FROM flag WHERE tenant = ?1 AND (?2 IS NULL OR graph_id = ?2)"
+            " ORDER BY at_ns, origin",
+            (self.tenant, graph_id),
+        )
+        return [encoding.flag(row[0]) for row in rows]
+
+    def response_operations(self, response_id: str) -> list[Operation]:
+        return self._anywhere(_OF_NAME, (self.tenant, RESPONSE, response_id))
+
+    def conversation_operations(self, conversation_id: str) -> list[Operation]:
+        return self._anywhere(_OF_NAME, (self.tenant, CONVERSATION, conversation_id))
+
+    def _anywhere(self, statement: str, parameters: tuple[object, ...]) -> list[Operation]:
+        """Operations of any graph, found by a key of their own."""
+        return [
+            encoding.operation(body, self._place(graph_id, trace, span))
+            for graph_id, trace, span, body in self._connections.query(statement, parameters)
+        ]
+
+    def _by_record(
+        self, graph_id: str, statement: str, records: Collection[str], names: _Names
+    ) -> dict[str, list[Operation]]:
+        graph = self._graph(graph_id)
+        if graph is None:
+            return {}
+        numbers = self._numbers(statement, graph, records)
+        return self._grouped(graph, graph_id, numbers, set(records), names)
+
+    def _numbers(self, statement: str, graph: int, records: Collection[str]) -> set[int]:
+        keys = json_list(encoding.name_key(record) for record in records)
+        return {row[0] for row in self._connections.query(statement, (graph, keys))}
+
+    def _grouped(
+        self, graph: int, graph_id: str, numbers: Collection[int], wanted: set[str], names: _Names
+    ) -> dict[str, list[Operation]]:
+        """Operations by the wanted names they carry: this also drops digest collisions."""
+        grouped: dict[str, list[Operation]] = defaultdict(list)
+        loaded = self._load(graph, graph_id, numbers).values()
+        for operation in sorted(loaded, key=lambda o: (o.start_ns, o.trace_id, o.span_id)):
+            for name in wanted.intersection(names(operation)):
+                grouped[name].append(operation)
+        return dict(grouped)
+
+    def _load(self, graph: int, graph_id: str, numbers: Collection[int]) -> dict[int, Operation]:
+        rows = self._connections.query(_OF_GRAPH, (graph, json_list(numbers)))
+        return {
+            number: encoding.operation(body, self._place(graph_id, trace, span))
+            for number, trace, span, body in rows
+        }
+
+    def _graph(self, graph_id: str) -> int | None:
+        row = self._connections.query(
+            "SELECT id FROM graph WHERE tenant = ? AND graph_id = ?", (self.tenant, graph_id)
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    def _place(self, graph_id: str, trace: bytes, span: bytes) -> Place:
+        return Place(self.tenant, graph_id, trace.hex(), span.hex())
+
+    def _value(self, graph_id: str, ref: str, cut: int, verified: int, body: bytes) -> Value:
+        return Value(
+            graph_id=graph_id,
+            ref=ref,
+            content=encoding.content(body),
+            tenant=self.tenant,
+            cut=bool(cut),
+            verified=bool(verified),
+        )
+
+
+def _records(refs: Iterable[str]) -> set[str]:
+    return {variables.record_of(ref) for ref in refs}
+
+
+def _bytes(identifier: str) -> bytes:
+    """The id's bytes; nothing is stored under an id that is not hex."""
+    try:
+        return bytes.fromhex(identifier)
+    except ValueError:
+        return b""

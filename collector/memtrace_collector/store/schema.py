@@ -1,0 +1,96 @@
+"""Tables of the two SQLite stores, their versions and how an older file is brought up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from memtrace_collector.errors import DamagedError, WrongUseError
+
+# Clustered by graph: an operation with all it read is one row, a produced version is one row, and
+# a record is one row per operation that names it. Names of records and versions are 64-bit
+# digests; rows found by them are checked against the operation itself.
+FACTS_1 = """
+CREATE TABLE graph(
+  id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, graph_id TEXT NOT NULL,
+  operations INTEGER NOT NULL DEFAULT 0, first_ns INTEGER, last_ns INTEGER,
+  UNIQUE(tenant, graph_id));
+CREATE TABLE span(
+  tenant TEXT NOT NULL, trace BLOB NOT NULL, span BLOB NOT NULL, graph INTEGER NOT NULL,
+  operation INTEGER NOT NULL, segment INTEGER NOT NULL, position INTEGER NOT NULL,
+  PRIMARY KEY(tenant, trace, span)) WITHOUT ROWID;
+CREATE TABLE operation(
+  graph INTEGER NOT NULL, operation INTEGER NOT NULL, trace BLOB NOT NULL, span BLOB NOT NULL,
+  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY(graph, operation)) WITHOUT ROWID;
+CREATE TABLE produced(
+  graph INTEGER NOT NULL, record INTEGER NOT NULL, version INTEGER NOT NULL,
+  operation INTEGER NOT NULL, PRIMARY KEY(graph, record, version, operation)) WITHOUT ROWID;
+CREATE TABLE used(
+  graph INTEGER NOT NULL, record INTEGER NOT NULL, operation INTEGER NOT NULL,
+  PRIMARY KEY(graph, record, operation)) WITHOUT ROWID;
+CREATE TABLE named(
+  tenant TEXT NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, graph INTEGER NOT NULL,
+  operation INTEGER NOT NULL, PRIMARY KEY(tenant, kind, name, graph, operation)) WITHOUT ROWID;
+CREATE TABLE value(
+  id INTEGER PRIMARY KEY, graph INTEGER NOT NULL, ref TEXT NOT NULL, cut INTEGER NOT NULL,
+  verified INTEGER NOT NULL, content BLOB NOT NULL, UNIQUE(graph, ref));
+CREATE VIRTUAL TABLE value_text USING fts5(scope, body, content='', tokenize='unicode61');
+CREATE TABLE flag(
+  tenant TEXT NOT NULL, origin TEXT NOT NULL, graph_id TEXT NOT NULL, at_ns INTEGER NOT NULL,
+  body BLOB NOT NULL, PRIMARY KEY(tenant, origin)) WITHOUT ROWID;
+CREATE TABLE sequence(
+  tenant TEXT NOT NULL, process TEXT NOT NULL, number INTEGER NOT NULL, start_ns INTEGER NOT NULL,
+  end_ns INTEGER NOT NULL, farewell INTEGER NOT NULL,
+  PRIMARY KEY(tenant, process, number)) WITHOUT ROWID;
+CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE cursor(name TEXT PRIMARY KEY, segment INTEGER NOT NULL, position INTEGER NOT NULL);
+"""
+
+CASES_1 = """
+CREATE TABLE lease(
+  case_id TEXT PRIMARY KEY, worker TEXT NOT NULL, until_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE verdict(
+  case_id TEXT NOT NULL, revision INTEGER NOT NULL, graph_id TEXT NOT NULL, created TEXT NOT NULL,
+  body TEXT NOT NULL, PRIMARY KEY(case_id, revision)) WITHOUT ROWID;
+CREATE TABLE outbox(
+  id TEXT PRIMARY KEY, case_id TEXT NOT NULL, revision INTEGER NOT NULL, signal TEXT NOT NULL,
+  payload BLOB NOT NULL, state TEXT NOT NULL DEFAULT 'pending', attempts INTEGER NOT NULL DEFAULT 0,
+  not_before_ns INTEGER NOT NULL DEFAULT 0, delivered_ns INTEGER,
+  last_error TEXT NOT NULL DEFAULT '');
+CREATE INDEX outbox_due ON outbox(state, not_before_ns);
+"""
+
+FACTS: Sequence[str] = (FACTS_1,)
+CASES: Sequence[str] = (CASES_1,)
+"""One script per version, oldest first: a file of version n lacks the scripts from n on."""
+
+
+def migrate(connection: sqlite3.Connection, scripts: Sequence[str], name: str) -> None:
+    """Bring the file behind ``connection`` to the newest version.
+
+    Raises:
+        WrongUseError: a newer release wrote the file.
+        DamagedError: the file is no SQLite database, or a damaged one.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > len(scripts):
+            raise WrongUseError(
+                f"{name} has schema version {version} and this release knows {len(scripts)}: "
+                "use the release that wrote it, or a newer one"
+            )
+        for script in scripts[version:]:
+            for statement in script.split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise DamagedError(f"{name} is not a readable SQLite database: {error}") from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")

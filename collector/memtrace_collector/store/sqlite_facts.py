@@ -1,0 +1,90 @@
+"""The embedded fact store: one SQLite file, rebuilt from the log at will."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+from memtrace_collector.graph import fingerprint
+from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFacts, Value
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store import schema
+from memtrace_collector.store.base import Applied
+from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.facts_reader import SqliteGraphReader
+from memtrace_collector.store.facts_writer import BatchWriter
+
+_CACHE_KIB = 128 * 1024
+_PROJECTION = "projection"
+
+
+class SqliteFactStore(SqliteGraphReader):
+    """Implements :class:`~memtrace_collector.store.base.FactStore`.
+
+    Facts of every tenant are written; the reads of this object are those of ``tenant``, and
+    :meth:`for_tenant` gives another's. ``synchronous=NORMAL``: after a power cut the file may
+    miss the last batches, whose cursor is then missing with them.
+    """
+
+    def __init__(
+        self, path: Path, *, tenant: str = DEFAULT_TENANT, cache_kib: int = _CACHE_KIB
+    ) -> None:
+        connections = Connections(path, schema.FACTS, synchronous="NORMAL", cache_kib=cache_kib)
+        super().__init__(connections, tenant)
+        self._graph_keys: dict[tuple[str, str], int] = {}
+
+    def for_tenant(self, tenant: str) -> SqliteGraphReader:
+        """The graphs of another tenant, over the same file."""
+        return SqliteGraphReader(self._connections, tenant)
+
+    def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
+        try:
+            with self._connections.transaction() as connection:
+                applied = BatchWriter(connection, self._graph_keys).apply(batch)
+                _put_cursor(connection, _PROJECTION, cursor)
+        except BaseException:
+            # the keys of graphs that were rolled back may be given to others
+            self._graph_keys.clear()
+            raise
+        return applied
+
+    def cursor(self, name: str = _PROJECTION) -> LogPosition:
+        row = self._connections.query(
+            "SELECT segment, position FROM cursor WHERE name = ?", (name,)
+        ).fetchone()
+        return LogPosition(*row) if row else START
+
+    def set_cursor(self, name: str, position: LogPosition) -> None:
+        with self._connections.transaction() as connection:
+            _put_cursor(connection, name, position)
+
+    def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]:
+        found = {}
+        for key in keys:
+            row = self._connections.query(
+                "SELECT segment, position FROM span WHERE tenant = ? AND trace = ? AND span = ?",
+                (self.tenant, bytes.fromhex(key.trace_id), bytes.fromhex(key.span_id)),
+            ).fetchone()
+            if row is not None:
+                found[key] = LogPosition(*row)
+        return found
+
+    def graph_hash(self, graph_id: str) -> str:
+        return fingerprint.graph_hash(
+            self.all_operations(graph_id), self._all_values(graph_id), self.flags(graph_id)
+        )
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _all_values(self, graph_id: str) -> Iterable[Value]:
+        rows = self._connections.query(
+            "SELECT ref, cut, verified, content FROM value WHERE graph = ?",
+            (self._graph(graph_id),),
+        )
+        return (self._value(graph_id, *row) for row in rows)
+
+
+def _put_cursor(connection: sqlite3.Connection, name: str, position: LogPosition) -> None:
+    connection.execute("INSERT OR REPLACE INTO cursor VALUES (?,?,?)", (name, *position))
