@@ -7,6 +7,7 @@ recent texts are remembered, because a value is met again at each step that it p
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memtrace_otel import variables
@@ -21,45 +22,56 @@ V = TypeVar("V")
 _BLOCK = 64
 _MAX_CACHED_CHARS = 1_000
 _GENERATION = 2_048
+_MAX_PREFIX_BYTES = 100
 
 
 class Recent(Generic[K, V]):
     """A bounded mapping that forgets what was neither set nor found lately.
 
-    Two generations of at most ``size`` entries each; no lock, because a lost update only costs
-    a recomputation.
+    Two generations of about ``size`` entries each; no lock, because a lost update only costs a
+    recomputation. ``young`` may be looked into directly where a call is too dear.
     """
 
-    __slots__ = ("_old", "_size", "_young")
+    __slots__ = ("_old", "_size", "young")
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._young: dict[K, V] = {}
+        self.young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None:
+        """What was set for ``key``; found among the old, it is young again."""
+        value = self.young.get(key)
+        if value is None and self._old:
             value = self._old.get(key)
             if value is not None:
                 self.set(key, value)
         return value
 
     def set(self, key: K, value: V) -> None:
-        young = self._young
-        young[key] = value
-        if len(young) > self._size:
-            self._old = young
-            self._young = {}
+        """Remember one entry."""
+        self.young[key] = value
+        if len(self.young) > self._size:
+            self._turn()
+
+    def set_all(self, keys: Iterable[K], value: V) -> None:
+        """Remember the same value for many keys."""
+        self.young.update(dict.fromkeys(keys, value))
+        if len(self.young) > self._size:
+            self._turn()
+
+    def _turn(self) -> None:
+        self._old = self.young
+        self.young = {}
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self.young) + len(self._old)
 
 
 class Digests:
-    """Digests and encoded ids under one key."""
+    """Digests, ids and references under one key."""
 
-    __slots__ = ("_ids", "_inner", "_outer", "_texts", "key", "key_name")
+    __slots__ = ("_ids", "_inner", "_outer", "_prefixes", "_texts", "key", "key_name")
 
     def __init__(self, key: DigestKey) -> None:
         self.key = key
@@ -67,6 +79,32 @@ class Digests:
         self._inner, self._outer = _states(key.secret)
         self._texts: Recent[str, str] = Recent(_GENERATION)
         self._ids: Recent[object, str] = Recent(_GENERATION)
+        self._prefixes: Recent[tuple[str, str], str] = Recent(_GENERATION)
+
+    def reference(
+        self,
+        kind: str,
+        content: object,
+        identifier: object,
+        system: str,
+        store: str,
+        state: Mapping[str, object] | None,
+    ) -> str:
+        """The reference of a variable version: :func:`variables.make` in its wire form.
+
+        ``identifier`` is a library's own id when ``system`` is given, else a declared one;
+        without any, the content digest is the id.
+        """
+        digest = (type(content) is str and self._texts.young.get(content)) or self.digest(content)
+        if identifier is None:
+            name = digest
+        elif system:
+            name = self.library_id(system, identifier, store)
+        else:
+            name = self.declared_id(str(identifier))
+        if state:
+            return f"{kind}:{name}@{digest[:12]}~{variables.state_digest(state)}"
+        return f"{kind}:{name}@{digest[:12]}"
 
     def digest(self, content: object) -> str:
         """The first 32 of the 64 hex digits of the content's digest."""
@@ -79,23 +117,40 @@ class Digests:
         return known
 
     def library_id(self, system: str, identifier: object, store: str) -> str:
-        """:func:`variables.library_id`, remembered."""
-        if type(identifier) is not str:
-            return variables.library_id(system, identifier, self.key, store)
-        name = (system, store, identifier)
-        known = self._ids.get(name)
-        if known is None:
-            known = variables.library_id(system, identifier, self.key, store)
-            self._ids.set(name, known)
-        return known
+        """:func:`variables.library_id`, quick for opaque ids."""
+        text = identifier if type(identifier) is str else str(identifier)
+        if variables.is_opaque(text):
+            prefix = self._prefixes.young.get((system, store)) or self._prefix(system, store)
+            if prefix:
+                return prefix + text
+        return self._remembered((system, store, text), self._library_id)
 
     def declared_id(self, identifier: str) -> str:
         """:func:`variables.encode_id`, remembered."""
-        known = self._ids.get(identifier)
+        return self._remembered(identifier, self._declared_id)
+
+    def _remembered(self, name: K, make: Callable[[K], str]) -> str:
+        known = self._ids.get(name)
         if known is None:
-            known = variables.encode_id(identifier, self.key)
-            self._ids.set(identifier, known)
+            known = make(name)
+            self._ids.set(name, known)
         return known
+
+    def _library_id(self, name: tuple[str, str, str]) -> str:
+        system, store, text = name
+        return variables.library_id(system, text, self.key, store)
+
+    def _declared_id(self, identifier: str) -> str:
+        return variables.encode_id(identifier, self.key)
+
+    def _prefix(self, system: str, store: str) -> str:
+        """What stands before an opaque id, encoded; empty when the whole may be too long."""
+        plain = f"{system}:{store}:" if store else f"{system}:"
+        prefix = variables.encode_id(plain, self.key)
+        if len(prefix.encode()) > _MAX_PREFIX_BYTES or len(plain.encode()) > _MAX_PREFIX_BYTES:
+            return ""
+        self._prefixes.set((system, store), prefix)
+        return prefix
 
     def _digest(self, data: bytes) -> str:
         inner = self._inner.copy()

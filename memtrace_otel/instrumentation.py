@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
 
-from opentelemetry.instrumentation.instrumentor import (
-    BaseInstrumentor,  # type: ignore[attr-defined]  # the module has no __all__
+from opentelemetry.instrumentation.instrumentor import (  # type: ignore[attr-defined]  # the whole module says "type: ignore"
+    BaseInstrumentor,
 )
 
 from memtrace_otel.guard import guard, logger

@@ -15,6 +15,8 @@ from memtrace_otel import semconv
 from memtrace_otel.digests import Recent
 
 _GENERATION = 10_000
+_TRACES = 500
+_DELIVERIES_PER_TRACE = 500
 
 
 class Source:
@@ -33,7 +35,7 @@ class LineageIndex:
     def __init__(self, size: int = _GENERATION) -> None:
         self._order = itertools.count(1)
         self._producers: Recent[str, Source] = Recent(size)
-        self._deliverers: Recent[tuple[int, str], Source] = Recent(size)
+        self._deliverers: Recent[int, Recent[str, Source]] = Recent(_TRACES)
         self._deciders: Recent[str, Source] = Recent(size)
         self._published: Recent[str, bool] = Recent(size)
 
@@ -41,19 +43,25 @@ class LineageIndex:
         self,
         context: SpanContext,
         *,
-        produced: Iterable[str] = (),
-        delivered: Iterable[str] = (),
-        decided: Iterable[str] = (),
+        produced: Sequence[str] = (),
+        delivered: Sequence[str] = (),
+        decided: Sequence[str] = (),
     ) -> None:
         """Remember what the operation of this span did. Later calls overrule earlier ones."""
         source = Source(next(self._order), context)
-        for ref in produced:
-            self._producers.set(ref, source)
-        trace_id = context.trace_id
-        for ref in delivered:
-            self._deliverers.set((trace_id, ref), source)
-        for ref in decided:
-            self._deciders.set(ref, source)
+        if produced:
+            self._producers.set_all(produced, source)
+        if delivered:
+            self._deliveries(context.trace_id).set_all(delivered, source)
+        if decided:
+            self._deciders.set_all(decided, source)
+
+    def _deliveries(self, trace_id: int) -> Recent[str, Source]:
+        found = self._deliverers.get(trace_id)
+        if found is None:
+            found = Recent(_DELIVERIES_PER_TRACE)
+            self._deliverers.set(trace_id, found)
+        return found
 
     def producer(self, reference: str) -> SpanContext | None:
         """The span that last produced ``reference`` here."""
@@ -62,7 +70,8 @@ class LineageIndex:
 
     def deliverer(self, reference: str, trace_id: int) -> SpanContext | None:
         """The span of this trace that last delivered ``reference``."""
-        source = self._deliverers.get((trace_id, reference))
+        deliveries = self._deliverers.get(trace_id)
+        source = deliveries.get(reference) if deliveries else None
         return source.context if source else None
 
     def links(
@@ -92,11 +101,11 @@ class LineageIndex:
         """
         relation = semconv.STEP_RELATIONS.get(step, semconv.RELATION_DERIVED_FROM)
         producers = self._producers
-        deliverers = self._deliverers
+        deliveries = self._deliverers.get(trace_id)
         deciders = self._deciders
         found: dict[Source, str] = {}
         for ref in read:
-            source = deliverers.get((trace_id, ref)) or producers.get(ref)
+            source = (deliveries and deliveries.get(ref)) or producers.get(ref)
             if source is not None and source not in found:
                 found[source] = relation
             decider = deciders.get(ref)
@@ -117,8 +126,7 @@ class LineageIndex:
 
     def publish(self, references: Iterable[str]) -> None:
         """Remember that the values of these references have left the process."""
-        for ref in references:
-            self._published.set(ref, True)
+        self._published.set_all(references, True)
 
     def is_published(self, reference: str) -> bool:
         """Whether the value of ``reference`` has lately left the process on some span."""

@@ -230,7 +230,7 @@ class MemoryOperation:
     def _extend(self, field: str, variables: tuple[VariableLike, ...]) -> None:
         known = self._fields.setdefault(field, [])
         take = self._take
-        known.extend([ref for variable in variables if (ref := take(variable))])
+        known += [ref for variable in variables if (ref := take(variable))]
         if len(known) > _MAX_ENTRIES:
             self._count_lost(field, len(known) - _MAX_ENTRIES)
             del known[_MAX_ENTRIES:]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_otel import runtime, semconv, variables
+from memtrace_otel import runtime, semconv
 from memtrace_otel.variables import Variable
 
 
@@ -41,19 +41,9 @@ class DeferredVariable(Variable):
         return self._ref or self._resolve()
 
     def _resolve(self) -> str:
-        digests = runtime.get().digests
-        digest = digests.digest(self.content)
-        identifier = self._id
-        if identifier is None:
-            name = digest
-        elif self._system:
-            name = digests.library_id(self._system, identifier, self._store)
-        else:
-            name = digests.declared_id(str(identifier))
-        version = digest[:12]
-        if self._state:
-            version = f"{version}~{variables.state_digest(self._state)}"
-        self._ref = ref = f"{self._kind}:{name}@{version}"
+        self._ref = ref = runtime.get().digests.reference(
+            self._kind, self.content, self._id, self._system, self._store, self._state
+        )
         return ref
 
 

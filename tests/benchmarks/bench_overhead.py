@@ -1,0 +1,259 @@
+"""What a memory operation costs the host program. Ratios are taken within one run.
+
+    python tests/benchmarks/bench_overhead.py            # everything, about two minutes
+    python tests/benchmarks/bench_overhead.py operation --repeats 15
+    python tests/benchmarks/bench_overhead.py memory --operations 1000000
+
+operation   one operation with 10 inputs and 10 outputs of 100 characters each, against a bare
+            OpenTelemetry span given the same finished attributes and links
+no-sdk      the same without an SDK
+foreground  latency of the application thread with the stock OTLP/HTTP exporter and a sink in
+            another process, one operation per 0.3 ms of work (reference/baselines.md, 7b)
+memory      resident memory over many operations
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Link
+
+import memtrace_otel
+from memtrace_otel import runtime
+from memtrace_otel.config import Config
+from memtrace_otel.runtime import Runtime
+
+VALUES = 10
+CHARS = 100
+DISTINCT = 4_000
+
+
+class Collecting:
+    """A span processor that keeps the last spans."""
+
+    def __init__(self) -> None:
+        self.last: ReadableSpan | None = None
+
+    def on_start(self, span: object, parent_context: object = None) -> None:
+        pass
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self.last = span
+
+    def _on_ending(self, span: object) -> None:
+        pass
+
+    def shutdown(self) -> None:
+        pass
+
+    def force_flush(self, timeout_millis: int = 0) -> bool:
+        return True
+
+
+def texts(number: int) -> list[str]:
+    """Fresh texts of 100 characters."""
+    return [
+        f"{number:08d}-{value:02d} the user moved to Lisbon in May".ljust(CHARS, ".")
+        for value in range(VALUES)
+    ]
+
+
+def workload(count: int) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """Inputs (the outputs of the operation before), new outputs and record ids."""
+    before = texts(0)
+    for number in range(1, count + 1):
+        after = texts(number)
+        ids = [f"{number:08x}-0000-4000-8000-{value:012x}" for value in range(VALUES)]
+        yield before, after, ids
+        before = after
+
+
+def record(inputs: list[str], outputs: list[str], ids: list[str]) -> None:
+    """The operation under test, as a user would write it."""
+    with memtrace_otel.operation("consolidate", system="bench", graph_id="user:1") as op:
+        op.inputs(*[memtrace_otel.fact(text) for text in inputs])
+        op.outputs(
+            *[memtrace_otel.memory(text, id, system="bench") for text, id in zip(outputs, ids)]
+        )
+
+
+def install(provider: TracerProvider | None) -> None:
+    """A fresh runtime that sends to ``provider``."""
+    runtime.install(Runtime(Config(digest_key="benchmark"), tracer_provider=provider))
+
+
+def measure(run: Callable[[], None], count: int) -> float:
+    """Processor time per call in microseconds."""
+    gc.collect()
+    started = time.process_time()
+    for _ in range(count):
+        run()
+    return (time.process_time() - started) / count * 1e6
+
+
+def bench_operation(repeats: int, count: int) -> None:
+    keeping = Collecting()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(keeping)
+    install(provider)
+    tracer = provider.get_tracer("bare", "1")
+    for arguments in workload(100):
+        record(*arguments)
+    span = keeping.last
+    if span is None or not span.attributes:
+        raise SystemExit("the operation left no span")
+    name, attributes = span.name, dict(span.attributes)
+    links = [Link(link.context, dict(link.attributes or {})) for link in span.links]
+
+    def bare() -> None:
+        with tracer.start_as_current_span(name, attributes=attributes, links=links):
+            pass
+
+    columns: list[tuple[float, float]] = []
+    for _ in range(repeats):
+        work = iter(list(workload(count)))
+        columns.append((measure(lambda: record(*next(work)), count), measure(bare, count)))
+    ratios = sorted(ours / theirs for ours, theirs in columns)
+    print(
+        f"operation, 10 inputs, 10 outputs, {len(links)} links  {min(c[0] for c in columns):8.1f} us"
+    )
+    print(f"bare span, same attributes and links         {min(c[1] for c in columns):8.1f} us")
+    print(
+        f"ratio, median of {repeats} (best {ratios[0]:.2f})               {statistics.median(ratios):8.2f}"
+    )
+
+
+def bench_without_sdk(repeats: int, count: int) -> None:
+    install(None)
+    work = list(workload(1))[0]
+    facts = [memtrace_otel.fact(text) for text in work[0]]
+    records = [memtrace_otel.memory(t, i, system="bench") for t, i in zip(work[1], work[2])]
+
+    def given() -> None:
+        with memtrace_otel.operation("consolidate", system="bench", graph_id="user:1") as op:
+            op.inputs(*facts)
+            op.outputs(*records)
+
+    alone = min(measure(given, count) for _ in range(repeats))
+    whole = min(measure(lambda: record(*work), count) for _ in range(repeats))
+    print(f"no SDK, operation with 20 variables          {alone:8.2f} us")
+    print(f"no SDK, making the 20 variables as well      {whole:8.2f} us")
+
+
+class Sink(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+
+def serve_sink() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+def percentiles(samples: list[float]) -> str:
+    samples.sort()
+    at = [samples[int(len(samples) * part)] for part in (0.5, 0.9, 0.99, 0.999)]
+    return "  ".join(f"{value:8.0f}" for value in at)
+
+
+def bench_foreground(repeats: int, count: int) -> None:
+    sink = subprocess.Popen([sys.executable, __file__, "sink"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = sink.stdout.readline().strip() if sink.stdout else ""
+        print("application thread, us                            p50       p90       p99     p99.9")
+        for _ in range(repeats):
+            print(
+                f"no spans                                    {percentiles(foreground(None, count))}"
+            )
+            samples = foreground(f"http://127.0.0.1:{port}/v1/traces", count)
+            print(f"one operation each, OTLP/HTTP               {percentiles(samples)}")
+    finally:
+        sink.kill()
+        sink.wait()
+
+
+def foreground(endpoint: str | None, count: int) -> list[float]:
+    provider = TracerProvider(shutdown_on_exit=False)
+    if endpoint:
+        exporter = OTLPSpanExporter(endpoint=endpoint)
+        provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
+    install(provider)
+    work = list(workload(count))
+    samples = []
+    for arguments in work:
+        started = time.perf_counter()
+        total = 0
+        for number in range(14_000):
+            total += number
+        if endpoint:
+            record(*arguments)
+        samples.append((time.perf_counter() - started) * 1e6)
+    provider.shutdown()
+    return samples
+
+
+def resident_mb() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def bench_memory(operations: int) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(Collecting())
+    install(provider)
+    print("operations    resident MB")
+    step = max(1, operations // 10)
+    for number, arguments in enumerate(workload(operations)):
+        record(*arguments)
+        if number % step == 0:
+            print(f"{number:10d}    {resident_mb():10.1f}", flush=True)
+    print(f"{operations:10d}    {resident_mb():10.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="all",
+        choices=["all", "operation", "no-sdk", "foreground", "memory", "sink"],
+    )
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--count", type=int, default=2_000, help="operations per repeat")
+    parser.add_argument("--operations", type=int, default=100_000, help="for memory")
+    options = parser.parse_args()
+    if options.what == "sink":
+        serve_sink()
+    if options.what in ("all", "operation"):
+        bench_operation(options.repeats, options.count)
+    if options.what in ("all", "no-sdk"):
+        bench_without_sdk(options.repeats, 20_000)
+    if options.what in ("all", "foreground"):
+        bench_foreground(3, options.count)
+    if options.what in ("all", "memory"):
+        bench_memory(options.operations)
+
+
+if __name__ == "__main__":
+    main()
