@@ -1,0 +1,57 @@
+# `make demo` and `make test` set up everything they need from nothing, and only once.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+VENV_MEM0_2 := .venv-mem0-2
+BIN := $(VENV)/bin
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace-otel
+JAEGER_VERSION := v1.76.0
+JAEGER := $(CACHE)/bin/jaeger-$(JAEGER_VERSION)
+PIP := -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint types jaeger venv-mem0-2 clean
+
+help:
+	@echo "make demo         a wrong answer's way through a real memory, end to end"
+	@echo "                  (ARGS=\"--forward http://localhost:4318\" shows it in Jaeger)"
+	@echo "make test         every test (ARGS=\"-k name\" for some of them)"
+	@echo "make lint types   ruff; mypy --strict"
+	@echo "make jaeger       build Jaeger $(JAEGER_VERSION) (v2) for the tests that need it: Go, 4 minutes"
+	@echo "make clean        remove the virtual environments and caches"
+
+demo: $(VENV)/.demo
+	$(BIN)/memtrace-otel demo $(ARGS)
+
+test: $(VENV)/.test $(VENV_MEM0_2)/.ready
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+jaeger: $(JAEGER)
+
+venv-mem0-2: $(VENV_MEM0_2)/.ready
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo $(VENV)/.test: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python $(PIP) install --editable '.[$*]'
+	touch $@
+
+$(VENV_MEM0_2)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV_MEM0_2)
+	$(VENV_MEM0_2)/bin/python $(PIP) install --editable '.[zero]' 'mem0ai==2.2.1' pytest
+	touch $@
+
+$(JAEGER):
+	tests/integration/build_jaeger.sh $(JAEGER_VERSION) $@
+
+clean:
+	rm -rf $(VENV) $(VENV_MEM0_2) .mypy_cache .ruff_cache .pytest_cache
