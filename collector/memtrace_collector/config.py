@@ -287,8 +287,8 @@ def _check_url(path: str, url: str) -> None:
     parts = urlsplit(url)
     _check(
         path,
-        parts.scheme in ("http", "https") and bool(parts.hostname),
-        "a URL such as http://localhost:4318",
+        parts.scheme in ("http", "https", "grpc", "grpcs") and bool(parts.hostname),
+        "a URL such as http://localhost:4318 or grpc://localhost:4317",
     )
 
 

@@ -81,8 +81,22 @@ def case_slice(
     return result
 
 
+def span_keys(request: ExportTraceServiceRequest) -> list[OperationKey]:
+    """Every span of a request."""
+    return [
+        _key(span)
+        for resource in request.resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def _key(span: Span) -> OperationKey:
+    return OperationKey(span.trace_id.hex(), span.span_id.hex())
+
+
 def _take(span: Span, wanted: set[OperationKey]) -> bool:
-    key = OperationKey(span.trace_id.hex(), span.span_id.hex())
+    key = _key(span)
     if key not in wanted:
         return False
     wanted.remove(key)

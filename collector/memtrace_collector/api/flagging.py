@@ -23,6 +23,7 @@ def flag_request(
     expected: str | None = None,
     evidence: Sequence[str] = (),
     reason: str = "",
+    source: str = SOURCE,
 ) -> bytes:
     """An OTLP trace request (protobuf) that flags ``answer``.
 
@@ -35,7 +36,7 @@ def flag_request(
         semconv.MEMTRACE_STEP: semconv.STEP_FLAG,
         semconv.MEMTRACE_FLAG_TRACE_ID: answer.trace_id,
         semconv.MEMTRACE_FLAG_SPAN_ID: answer.span_id,
-        semconv.MEMTRACE_FLAG_SOURCE: SOURCE,
+        semconv.MEMTRACE_FLAG_SOURCE: source or SOURCE,
         semconv.MEMTRACE_FLAG_REASON: reason or None,
         semconv.MEMTRACE_EXPECTED: expected,
         semconv.MEMTRACE_EVIDENCE: list(evidence) or None,

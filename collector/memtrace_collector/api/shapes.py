@@ -1,11 +1,17 @@
-"""JSON shapes that several answers share."""
+"""Texts and JSON shapes that several questions and answers share. Pure."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
 
-from memtrace_collector.graph.facts import OperationKey
+from memtrace_collector.api.questions import Json
+from memtrace_collector.errors import WrongUseError
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_otel import variables
 
+_TRACE_ID = re.compile(r"[0-9a-f]{32}")
+_SPAN_ID = re.compile(r"[0-9a-f]{16}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -18,3 +24,43 @@ def time_json(time_ns: int) -> str:
     """RFC 3339 in UTC, to the millisecond."""
     moment = _EPOCH + timedelta(microseconds=time_ns // 1000)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def operation_json(operation: Operation) -> Json:
+    """What a list of operations shows of each."""
+    return {
+        **span_json(operation.key),
+        "graph_id": operation.graph_id,
+        "name": operation.name,
+        "step": operation.step,
+        "service": operation.service,
+        "time": time_json(operation.start_ns),
+    }
+
+
+def parse_answer(text: str) -> OperationKey:
+    """``TRACE[:SPAN]`` in hex digits; the span id may be empty.
+
+    Raises:
+        WrongUseError: that is not what it is.
+    """
+    trace_id, _, span_id = text.strip().lower().partition(":")
+    if not _TRACE_ID.fullmatch(trace_id) or (span_id and not _SPAN_ID.fullmatch(span_id)):
+        raise WrongUseError(
+            f"{text!r} is not TRACE[:SPAN]: 32 hex digits, a colon and 16 hex digits"
+        )
+    return OperationKey(trace_id, span_id)
+
+
+def is_span(text: str) -> bool:
+    """``TRACE:SPAN``?"""
+    trace_id, _, span_id = text.strip().lower().partition(":")
+    return bool(_TRACE_ID.fullmatch(trace_id) and _SPAN_ID.fullmatch(span_id))
+
+
+def check_reference(text: str) -> None:
+    """Raise WrongUseError for what is not a reference to a variable."""
+    try:
+        variables.parse(text)
+    except ValueError as error:
+        raise WrongUseError(str(error)) from None

@@ -1,0 +1,116 @@
+"""What is read when somebody scrapes: lag, depths, and what the stores say now.
+
+Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
+log), ``memtrace.outbox.depth`` {state}, ``memtrace.answers.flagged`` {source},
+``memtrace.verdicts`` {stage, type, method}, ``memtrace.invariants`` {kind}.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from memtrace_collector.core import Core
+from memtrace_collector.graph import invariants
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.log.reader import segment_numbers, segment_path
+from memtrace_collector.telemetry import Reading, Telemetry
+
+STORE_SECONDS = 5.0
+INVARIANT_SECONDS = 30.0
+"""A pass over all graphs is not for every scrape: at most one in so many seconds."""
+
+_SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
+
+
+def install(telemetry: Telemetry, core: Core, forward_cursor: str | None) -> None:
+    """Register every gauge. ``forward_cursor``: cursor of the destination, when there is one."""
+    telemetry.gauge(
+        "memtrace.projection.lag",
+        "Bytes of the log that are not projected yet.",
+        lambda: _lag(core, "projection"),
+    )
+    if forward_cursor is not None:
+        telemetry.gauge(
+            "memtrace.forward.lag",
+            "Bytes of the log that are not forwarded yet.",
+            lambda: _lag(core, forward_cursor),
+        )
+    telemetry.gauge(
+        "memtrace.outbox.depth",
+        "Verdict deliveries by state.",
+        lambda: _by("state", Counter(core.cases.outbox_counts())),
+    )
+    for name, description, read, seconds in (
+        ("memtrace.answers.flagged", "Flags by source.", _flags, STORE_SECONDS),
+        ("memtrace.verdicts", "Current verdicts.", _verdicts, STORE_SECONDS),
+        ("memtrace.invariants", "Broken memory invariants.", _invariants, INVARIANT_SECONDS),
+    ):
+        telemetry.gauge(name, description, _Cached(read, core, seconds))
+
+
+class _Cached:
+    """Reads at most once in so many seconds; a scrape in between sees the same again."""
+
+    def __init__(
+        self, read: Callable[[Core], Iterable[Reading]], core: Core, seconds: float
+    ) -> None:
+        self._read = read
+        self._core = core
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._readings: list[Reading] = []
+        self._due = 0.0
+
+    def __call__(self) -> list[Reading]:
+        with self._lock:
+            if time.monotonic() >= self._due:
+                self._readings = list(self._read(self._core))
+                self._due = time.monotonic() + self._seconds
+            return self._readings
+
+
+def _flags(core: Core) -> list[Reading]:
+    flags = core.facts.flags()
+    return _by("source", Counter(f.source if f.source in _SOURCES else "other" for f in flags))
+
+
+def _verdicts(core: Core) -> list[Reading]:
+    counts = Counter(
+        (str(item["stage"]), str(item["error_type"]), str(item["method"]))
+        for item in core.cases.verdicts()
+    )
+    return [
+        Reading(count, {"stage": stage, "type": error_type, "method": method})
+        for (stage, error_type, method), count in counts.items()
+    ]
+
+
+def _invariants(core: Core) -> list[Reading]:
+    found = (
+        item.kind
+        for summary in core.facts.graphs()
+        for item in invariants.check(core.facts, summary.graph_id)
+    )
+    return _by("kind", Counter(found))
+
+
+def _by(attribute: str, counts: Counter[str]) -> list[Reading]:
+    return [Reading(count, {attribute: value}) for value, count in counts.items()]
+
+
+def _lag(core: Core, cursor: str) -> list[Reading]:
+    return [Reading(_bytes(core.log_folder, core.facts.cursor(cursor), core.log.end), {})]
+
+
+def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:
+    if start >= end:
+        return 0
+    if start.segment == end.segment:
+        return end.offset - start.offset
+    between = [n for n in segment_numbers(folder) if start.segment <= n < end.segment]
+    whole = sum(segment_path(folder, number).stat().st_size for number in between)
+    return whole - start.offset + end.offset
