@@ -142,9 +142,10 @@ class OutboxSender:
 
 def attempts_within(seconds: float) -> int:
     """How many attempts fit into a time, with the longest back-offs between them."""
-    attempts, elapsed = 1, 0.0
+    attempts, elapsed, delay = 1, 0.0, _FIRST_RETRY_SECONDS
     while elapsed < seconds:
-        elapsed += min(_LONGEST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** (attempts - 1))
+        elapsed += delay
+        delay = min(_LONGEST_RETRY_SECONDS, delay * 2)
         attempts += 1
     return attempts
 

@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from memtrace_collector.exporter.delivery import DELIVERED, Delivery
+from memtrace_collector.exporter.otlp import OtlpDestination
+from memtrace_collector.exporter.outbox import OutboxSender, attempts_within
+from tests.receivers import running
+
+SECOND = 1_000_000_000
+
+
+@dataclass
+class Row:
+    id: str
+    payload: bytes = b""
+    signal: str = "traces"
+    attempts: int = 0
+    not_before_ns: int = 0
+    last_error: str = ""
+    state: str = "pending"
+
+
+@dataclass
+class Outbox:
+    """The outbox part of a case store, over a list."""
+
+    rows: list[Row]
+
+    def outbox_due(self, now_ns: int, limit: int = 100) -> list[Row]:
+        due = [row for row in self.rows if row.state == "pending" and row.not_before_ns <= now_ns]
+        return due[:limit]
+
+    def outbox_delivered(self, entry_id: str, now_ns: int) -> None:
+        self._row(entry_id).state = "delivered"
+
+    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None:
+        row = self._row(entry_id)
+        row.attempts += 1
+        row.last_error = error
+        row.not_before_ns = retry_at_ns or 0
+        row.state = "abandoned" if retry_at_ns is None else "pending"
+
+    def _row(self, entry_id: str) -> Row:
+        return next(row for row in self.rows if row.id == entry_id)
+
+
+@dataclass
+class Scripted:
+    """A destination that answers as told, then delivers."""
+
+    answers: list[Delivery]
+    name: str = "scripted"
+    seen: list[bytes] = field(default_factory=list)
+
+    def send(self, signal: str, payload: bytes, encoding: str = "protobuf") -> Delivery:
+        self.seen.append(payload)
+        return self.answers.pop(0) if self.answers else DELIVERED
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_rows_are_delivered_once() -> None:
+    outbox, destination = Outbox([Row("a", b"1"), Row("b", b"2")]), Scripted([])
+    sender = OutboxSender(outbox, [destination], clock_ns=Clock())
+    assert [sender.run_once(), sender.run_once()] == [2, 0]
+    assert destination.seen == [b"1", b"2"]
+    assert {row.state for row in outbox.rows} == {"delivered"}
+
+
+def test_a_refused_row_is_abandoned_with_its_reason_and_the_next_goes_out() -> None:
+    outbox = Outbox([Row("a"), Row("b")])
+    destination = Scripted([Delivery("refused", "2 rejected: no", rejected=2)])
+    assert OutboxSender(outbox, [destination], clock_ns=Clock()).run_once() == 1
+    assert [row.state for row in outbox.rows] == ["abandoned", "delivered"]
+    assert outbox.rows[0].last_error == "scripted: 2 rejected: no"
+
+
+def test_a_row_is_retried_later_and_later_until_it_is_given_up() -> None:
+    clock, outbox = Clock(), Outbox([Row("a")])
+    destination = Scripted([Delivery("retry", "down")] * 10_000)
+    sender = OutboxSender(outbox, [destination], clock_ns=clock, give_up_days=1)
+    waits = []
+    row = outbox.rows[0]
+    while row.state == "pending":
+        sender.run_once()
+        assert sender.run_once() == 0, "not before its time"
+        if row.state == "pending":
+            waits.append((row.not_before_ns - clock.now) / SECOND)
+            clock.now = row.not_before_ns
+    assert row.state == "abandoned"
+    assert "given up" in row.last_error
+    assert waits[0] <= 1
+    assert max(waits) <= 300
+    assert 0.7 * 86_400 < sum(waits) <= 86_400
+    assert len(destination.seen) == row.attempts == attempts_within(86_400)
+
+
+def test_the_destination_s_own_wish_is_respected_within_reason() -> None:
+    for wish, expected in ((30.0, 30.0), (1e9, 300.0)):
+        clock, outbox = Clock(), Outbox([Row("a")])
+        destination = Scripted([Delivery("retry", "busy", wish)])
+        OutboxSender(outbox, [destination], clock_ns=clock).run_once()
+        assert outbox.rows[0].not_before_ns == clock.now + expected * SECOND
+
+
+def test_a_dead_destination_costs_one_attempt_per_pass() -> None:
+    outbox = Outbox([Row("a"), Row("b"), Row("c")])
+    destination = Scripted([Delivery("retry", "down")] * 3)
+    OutboxSender(outbox, [destination], clock_ns=Clock()).run_once()
+    assert len(destination.seen) == 1
+
+
+def test_a_row_is_delivered_when_every_destination_has_it() -> None:
+    clock, outbox = Clock(), Outbox([Row("a", b"1")])
+    first, second = Scripted([], "first"), Scripted([Delivery("retry", "down")], "second")
+    sender = OutboxSender(outbox, [first, second], clock_ns=clock)
+    assert sender.run_once() == 0
+    assert outbox.rows[0].last_error == "second: down"
+    clock.now = outbox.rows[0].not_before_ns
+    assert sender.run_once() == 1
+    assert first.seen == second.seen == [b"1", b"1"]
+
+
+def test_an_outbox_that_fails_does_not_end_the_sender(caplog: pytest.LogCaptureFixture) -> None:
+    failed = threading.Event()
+    stop = threading.Event()
+
+    class Failing(Outbox):
+        def outbox_due(self, now_ns: int, limit: int = 100) -> list[Row]:
+            failed.set()
+            raise OSError("disk I/O error")
+
+    sender = OutboxSender(Failing([]), [])
+    thread = threading.Thread(target=sender.run, args=(stop,))
+    thread.start()
+    assert failed.wait(10)
+    assert thread.is_alive()
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert "outbox could not be read" in caplog.text
+
+
+def test_what_waited_for_a_dead_receiver_arrives_when_it_is_up(tmp_path: Path) -> None:
+    with running(tmp_path / "before") as before:
+        port = before.server.http_port
+    request = ExportTraceServiceRequest()
+    request.resource_spans.add().scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8)
+    outbox = Outbox([Row("a", request.SerializeToString())])
+    destination = OtlpDestination("test", f"http://127.0.0.1:{port}")
+    stop = threading.Event()
+    thread = threading.Thread(target=OutboxSender(outbox, [destination]).run, args=(stop,))
+    thread.start()
+    give_up = time.monotonic() + 20
+    while not outbox.rows[0].attempts and time.monotonic() < give_up:
+        time.sleep(0.01)
+    assert outbox.rows[0].state == "pending"
+    with running(tmp_path / "after", http_port=port) as after:
+        while outbox.rows[0].state == "pending" and time.monotonic() < give_up:
+            time.sleep(0.01)
+        stop.set()
+        thread.join(10)
+        assert [record.body for record in after.records()] == [request.SerializeToString()]
+    destination.close()
+    assert outbox.rows[0].state == "delivered"

@@ -1,0 +1,47 @@
+"""A real receiver on free ports over a real log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memtrace_collector.log.format import LogRecord
+from memtrace_collector.log.position import START
+from memtrace_collector.log.reader import read
+from memtrace_collector.log.segments import SegmentLog
+from memtrace_collector.receiver.ingest import Ingest
+from memtrace_collector.receiver.server import Listen, ReceiverServer
+
+
+@dataclass
+class Receiver:
+    server: ReceiverServer
+    log: SegmentLog
+
+    @property
+    def http(self) -> str:
+        return f"http://127.0.0.1:{self.server.http_port}"
+
+    @property
+    def grpc(self) -> str:
+        return f"127.0.0.1:{self.server.grpc_port}"
+
+    def records(self) -> list[LogRecord]:
+        return [entry.record for entry in read(self.log.folder, START)]
+
+
+@contextmanager
+def running(
+    folder: Path, *, http_port: int = 0, grpc_port: int = 0, **limits: int
+) -> Iterator[Receiver]:
+    log = SegmentLog(folder)
+    listen = Listen(http_port=http_port, grpc_port=grpc_port)
+    server = ReceiverServer(Ingest(log.append, **limits), listen)
+    server.start()
+    try:
+        yield Receiver(server, log)
+    finally:
+        server.stop(1)
+        log.close()
