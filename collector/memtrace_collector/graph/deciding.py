@@ -57,6 +57,13 @@ def choices(write: Operation, tree: TraceTree) -> list[Choice]:
     return [item for item in near if item.operation.start_ns == latest]
 
 
+def executes(write: Operation, decider: Operation, decision: Decision) -> bool:
+    """Does this write carry out this decision of ``decider``, as far as can be told?"""
+    if not writes_record(write) or not _allows(write, decision):
+        return False
+    return _is_certain(write, decider, decision) or _is_possible(write, decider, decision)
+
+
 def _choices(write: Operation, deciders: Iterable[Operation], matches: _Match) -> list[Choice]:
     found = []
     for decider in deciders:

@@ -1,0 +1,255 @@
+"""The memory invariants that are always watched: from structure only, without flags or content.
+
+Versions under two digest keys are never compared, a text that returns is not stale, and a
+version nobody could see (``@?``) proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from memtrace_collector.graph import deciding
+from memtrace_collector.graph.case import Closure, Write
+from memtrace_collector.graph.closure import closure, processes_of
+from memtrace_collector.graph.facts import Decision, Operation, OperationKey
+from memtrace_collector.graph.history import is_deleted
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.reader import GraphReader
+from memtrace_collector.graph.trace_tree import TraceTree
+from memtrace_otel import semconv, variables
+
+STALE, ZOMBIE, FOREIGN = "stale", "zombie", "foreign"
+LOST_WRITE, FLAPPING, EMPTY_RETRIEVAL = "lost_write", "flapping", "empty_retrieval"
+KINDS = (STALE, ZOMBIE, FOREIGN, LOST_WRITE, FLAPPING, EMPTY_RETRIEVAL)
+
+_CLOCK_TOLERANCE_NS = 2_000_000_000
+_MAX_OTHER_GRAPHS = 200
+_RECORDS = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
+_WRITING_ACTIONS = frozenset(("ADD", "UPDATE", "DELETE"))
+_SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broken invariant: ``operation`` broke it, ``ref`` is what it did it with."""
+
+    kind: str
+    graph_id: str
+    operation: OperationKey
+    ref: str
+    says: str
+
+
+def check(reader: GraphReader, graph_id: str) -> list[Finding]:
+    """Everything found in one graph, oldest first."""
+    operations = list(reader.all_operations(graph_id))
+    lookups = Lookups(reader)
+    trees = _trees(operations)
+    reads = [item for item in operations if item.delivered and not item.composite]
+    _prefetch(lookups, graph_id, reads)
+    found: list[tuple[int, Finding]] = []
+    for read in reads:
+        found.extend((read.start_ns, item) for item in _outdated(lookups, graph_id, read))
+    for read, ref, other in _foreign(lookups, graph_id, reads):
+        says = f"{ref} was written in {other}, which this read does not name"
+        found.append((read.start_ns, Finding(FOREIGN, graph_id, read.key, ref, says)))
+    known = closure(reader, processes_of(operations))
+    for operation in operations:
+        tree = trees[operation.trace_id]
+        lost = _lost_writes(graph_id, operation, tree, known)
+        found.extend((operation.start_ns, item) for item in lost)
+        if _is_empty_retrieval(operation, tree):
+            ref = next(iter(operation.inputs), "")
+            says = "the search returned nothing"
+            item = Finding(EMPTY_RETRIEVAL, graph_id, operation.key, ref, says)
+            found.append((operation.start_ns, item))
+    records = {variables.record_of(r) for o in operations for r in o.outputs if _is_record(r)}
+    lookups.writers(graph_id, records)
+    for record in sorted(records):
+        found.extend(_flaps(graph_id, record, lookups.history(graph_id, record)))
+    return [item for _, item in sorted(_first_per_trace(found), key=lambda pair: pair[0])]
+
+
+def _trees(operations: Iterable[Operation]) -> dict[str, TraceTree]:
+    by_trace: dict[str, list[Operation]] = defaultdict(list)
+    for operation in operations:
+        by_trace[operation.trace_id].append(operation)
+    return {trace_id: TraceTree(items) for trace_id, items in by_trace.items()}
+
+
+def _first_per_trace(found: Iterable[tuple[int, Finding]]) -> list[tuple[int, Finding]]:
+    """A stage that passes on what an earlier one delivered breaks nothing of its own."""
+    first: dict[tuple[str, str, str], tuple[int, Finding]] = {}
+    rest = []
+    for start_ns, item in sorted(found, key=lambda pair: (pair[0], pair[1].operation)):
+        if item.kind in (STALE, ZOMBIE, FOREIGN):
+            first.setdefault((item.kind, item.operation.trace_id, item.ref), (start_ns, item))
+        else:
+            rest.append((start_ns, item))
+    return [*first.values(), *rest]
+
+
+def _is_record(ref: str) -> bool:
+    return ref.startswith(_RECORDS)
+
+
+def _prefetch(lookups: Lookups, graph_id: str, reads: Iterable[Operation]) -> None:
+    wanted: dict[str, set[str]] = defaultdict(set)
+    for read in reads:
+        records = {variables.record_of(ref) for ref in read.delivered if _is_record(ref)}
+        for each in (graph_id, *read.reads):
+            wanted[each] |= records
+    for each, records in wanted.items():
+        lookups.writers(each, records)
+
+
+def _outdated(lookups: Lookups, graph_id: str, read: Operation) -> Iterator[Finding]:
+    """Stale and zombie deliveries of one read."""
+    for ref in filter(_is_record, read.delivered):
+        for each in (graph_id, *read.reads):
+            writes = lookups.history(each, variables.record_of(ref))
+            if not writes:
+                continue
+            current = _in_force(writes, read)
+            if current is None:
+                break
+            if is_deleted(current.version):
+                says = f"{ref} was delivered after {current.operation.key} deleted the record"
+                yield Finding(ZOMBIE, graph_id, read.key, ref, says)
+            elif _is_superseded(writes, ref, current, read):
+                says = f"{ref} was delivered after {current.operation.key} wrote {current.version}"
+                yield Finding(STALE, graph_id, read.key, ref, says)
+            break
+
+
+def _in_force(writes: Sequence[Write], read: Operation) -> Write | None:
+    """The last write that was surely over when the read began; None when one was under way."""
+    for write in reversed(writes):
+        operation = write.operation
+        tolerance = 0 if _same_process(operation, read) else _CLOCK_TOLERANCE_NS
+        if operation.start_ns > read.end_ns + tolerance:
+            continue
+        return write if operation.end_ns + tolerance <= read.start_ns else None
+    return None
+
+
+def _is_superseded(writes: Sequence[Write], ref: str, current: Write, read: Operation) -> bool:
+    if current.version == ref or _is_unseen(current.version) or _is_unseen(ref):
+        return False
+    if "~" not in variables.version_of(ref) and _same_text(ref, current.version):
+        # the reader may not have seen the state that was added to the same text
+        return False
+    same_key = current.operation.digest_key == read.digest_key
+    was_written = any(
+        write.version == ref and write.operation.digest_key == read.digest_key for write in writes
+    )
+    return same_key and was_written
+
+
+def _same_text(one: str, other: str) -> bool:
+    versions = (variables.version_of(one), variables.version_of(other))
+    return variables.text_version(versions[0]) == variables.text_version(versions[1])
+
+
+def _is_unseen(ref: str) -> bool:
+    return variables.version_of(ref) == semconv.UNKNOWN_VERSION
+
+
+def _same_process(one: Operation, other: Operation) -> bool:
+    if one.sequence is None or other.sequence is None:
+        return False
+    return one.sequence.process == other.sequence.process
+
+
+def _foreign(
+    lookups: Lookups, graph_id: str, reads: Sequence[Operation]
+) -> Iterator[tuple[Operation, str, str]]:
+    """Deliveries of records that only another graph of the tenant was seen to write."""
+    unwritten: dict[str, list[tuple[Operation, str]]] = defaultdict(list)
+    for read in reads:
+        for ref in filter(_is_record, read.delivered):
+            record = variables.record_of(ref)
+            own = any(lookups.writers(each, [record]) for each in (graph_id, *read.reads))
+            if not own and not _is_content_addressed(ref):
+                unwritten[record].append((read, ref))
+    if not unwritten:
+        return
+    for summary in lookups.reader.graphs()[:_MAX_OTHER_GRAPHS]:
+        if summary.graph_id == graph_id:
+            continue
+        for record in lookups.writers(summary.graph_id, unwritten):
+            for read, ref in unwritten[record]:
+                yield read, ref, summary.graph_id
+
+
+def _is_content_addressed(ref: str) -> bool:
+    """Two owners may hold the same text: equal ids prove nothing then."""
+    parsed = variables.parse(ref)
+    return parsed.id.startswith(variables.text_version(parsed.version))
+
+
+def _lost_writes(
+    graph_id: str, decider: Operation, tree: TraceTree, known: Closure
+) -> Iterator[Finding]:
+    """Decisions that no write of the trace carried out, where that can be known."""
+    for decision in decider.decisions:
+        if decision.action not in _WRITING_ACTIONS or decision.status == _SKIPPED:
+            continue
+        if _is_written(decider, decision, tree) or not _is_closed(decider, tree, known):
+            continue
+        ref = decision.fact or decision.target or ""
+        says = f"{decision.action} was decided and no write of the trace did it"
+        yield Finding(LOST_WRITE, graph_id, decider.key, ref, says)
+
+
+def _is_written(decider: Operation, decision: Decision, tree: TraceTree) -> bool:
+    return any(
+        deciding.executes(write, decider, decision)
+        for write in tree.operations
+        if write.key != decider.key and not write.error_type and not write.composite
+    )
+
+
+def _is_closed(decider: Operation, tree: TraceTree, known: Closure) -> bool:
+    """Has everything arrived that ran until the operation around the decision ended?"""
+    around = [item for item in tree.operations if tree.encloses(item, decider)]
+    end_ns = max((item.end_ns for item in around), default=decider.end_ns)
+    if decider.sequence is None:
+        return bool(around)
+    processes = frozenset((decider.sequence.process,))
+    absence = known.absence(decider.start_ns, end_ns, processes)
+    return absence == "proven" or (absence == "assumed" and bool(around))
+
+
+def _is_empty_retrieval(operation: Operation, tree: TraceTree) -> bool:
+    """A user's search, not the look for similar memories inside an add."""
+    if operation.step != semconv.STEP_RETRIEVE or operation.delivered or operation.error_type:
+        return False
+    if any(tree.encloses(operation, other) for other in tree.operations):
+        return False
+    return not any(
+        item.step == semconv.STEP_ADD and tree.encloses(item, operation) for item in tree.operations
+    )
+
+
+def _flaps(graph_id: str, record: str, writes: Sequence[Write]) -> Iterator[tuple[int, Finding]]:
+    """A value that left and came back: A, B, A."""
+    left: set[tuple[str, str]] = set()
+    current: tuple[str, str] | None = None
+    for write in writes:
+        if is_deleted(write.version) or _is_unseen(write.version):
+            continue
+        key = write.operation.digest_key
+        value = (key, variables.text_version(variables.version_of(write.version)))
+        if current is not None and value != current:
+            left.add(current)
+            if value in left:
+                says = f"{record} holds a value again that had been replaced"
+                operation = write.operation
+                yield (
+                    operation.start_ns,
+                    Finding(FLAPPING, graph_id, operation.key, write.version, says),
+                )
+        current = value
