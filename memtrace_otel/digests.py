@@ -29,21 +29,21 @@ class Recent(Generic[K, V]):
     """A bounded mapping that forgets what was neither set nor found lately.
 
     Two generations of about ``size`` entries each; no lock, because a lost update only costs a
-    recomputation. ``young`` may be looked into directly where a call is too dear.
+    recomputation. ``young`` and ``old`` may be used directly where a call is too dear.
     """
 
-    __slots__ = ("_old", "_size", "young")
+    __slots__ = ("_size", "old", "young")
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
+        self.old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
         """What was set for ``key``; found among the old, it is young again."""
         value = self.young.get(key)
-        if value is None and self._old:
-            value = self._old.get(key)
+        if value is None and self.old:
+            value = self.old.get(key)
             if value is not None:
                 self.set(key, value)
         return value
@@ -52,20 +52,21 @@ class Recent(Generic[K, V]):
         """Remember one entry."""
         self.young[key] = value
         if len(self.young) > self._size:
-            self._turn()
+            self.turn()
 
     def set_all(self, keys: Iterable[K], value: V) -> None:
         """Remember the same value for many keys."""
         self.young.update(dict.fromkeys(keys, value))
         if len(self.young) > self._size:
-            self._turn()
+            self.turn()
 
-    def _turn(self) -> None:
-        self._old = self.young
+    def turn(self) -> None:
+        """Let the young be the old, and forget those."""
+        self.old = self.young
         self.young = {}
 
     def __len__(self) -> int:
-        return len(self.young) + len(self._old)
+        return len(self.young) + len(self.old)
 
 
 class Digests:
@@ -95,7 +96,10 @@ class Digests:
         ``identifier`` is a library's own id when ``system`` is given, else a declared one;
         without any, the content digest is the id.
         """
-        digest = (type(content) is str and self._texts.young.get(content)) or self.digest(content)
+        if type(content) is str:
+            digest = self._texts.young.get(content) or self.digest(content)
+        else:
+            digest = self.digest(content)
         if identifier is None:
             name = digest
         elif system:
@@ -110,10 +114,13 @@ class Digests:
         """The first 32 of the 64 hex digits of the content's digest."""
         if type(content) is not str or len(content) > _MAX_CACHED_CHARS:
             return self._digest(variables.content_bytes(content))
-        known = self._texts.get(content)
+        texts = self._texts
+        known = texts.young.get(content) or texts.old.get(content)
         if known is None:
             known = self._digest(variables.clean_text(content).encode())
-            self._texts.set(content, known)
+        texts.young[content] = known
+        if len(texts.young) > _GENERATION:
+            texts.turn()
         return known
 
     def library_id(self, system: str, identifier: object, store: str) -> str:

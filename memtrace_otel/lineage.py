@@ -102,15 +102,18 @@ class LineageIndex:
         relation = semconv.STEP_RELATIONS.get(step, semconv.RELATION_DERIVED_FROM)
         producers = self._producers
         deliveries = self._deliverers.get(trace_id)
-        deciders = self._deciders
+        deciders = self._deciders if self._deciders else None
         found: dict[Source, str] = {}
         for ref in read:
-            source = (deliveries and deliveries.get(ref)) or producers.get(ref)
+            source = producers.young.get(ref) or producers.old.get(ref)
+            if deliveries is not None:
+                source = deliveries.get(ref) or source
             if source is not None and source not in found:
                 found[source] = relation
-            decider = deciders.get(ref)
-            if decider is not None and decider not in found:
-                found[decider] = semconv.RELATION_DECIDED_BY
+            if deciders is not None:
+                decider = deciders.get(ref)
+                if decider is not None and decider not in found:
+                    found[decider] = semconv.RELATION_DECIDED_BY
         for ref in fetched:
             source = producers.get(ref)
             if source is not None and source not in found and ref not in read:
@@ -119,6 +122,8 @@ class LineageIndex:
             source = producers.get(ref)
             if source is not None and source not in found:
                 found[source] = semconv.RELATION_SUPERSEDES
+        if not (found or named):
+            return []
         nearest = sorted(found.items(), key=_distance)
         links = [(context, relation) for context in named]
         links += [(source.context, name) for source, name in nearest]

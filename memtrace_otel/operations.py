@@ -15,16 +15,13 @@ from typing import Any, SupportsFloat, TypeVar, cast
 from opentelemetry.trace import INVALID_SPAN, Span
 from opentelemetry.util.types import AttributeValue
 
-from memtrace_otel import canonical_json, semconv
-from memtrace_otel.guard import handle, report
-from memtrace_otel.recording import Record
+from memtrace_otel import semconv
+from memtrace_otel.guard import handle
+from memtrace_otel.recording import MAX_ENTRIES, Record
 from memtrace_otel.variables import Variable, VariableRef
 
 VariableLike = Variable | VariableRef | str
 F = TypeVar("F", bound=Callable[..., None])
-
-_MAX_ENTRIES = 10 * semconv.MAX_REFERENCES
-"""Entries kept per field while an operation runs; what comes after is only counted."""
 
 
 def _while_open(method: F) -> F:
@@ -99,7 +96,7 @@ class MemoryOperation:
     @_while_open
     def delivered(self, variable: VariableLike, score: SupportsFloat | None = None) -> None:
         """The next result of a read, in rank order."""
-        ref = self._take(variable)
+        ref = self._take(variable, delivered=True)
         if ref and self._append(semconv.DELIVERED, ref):
             self._append(semconv.SCORES, _number(score))
 
@@ -228,16 +225,22 @@ class MemoryOperation:
         return self._record.fields if self._record else {}
 
     def _extend(self, field: str, variables: tuple[VariableLike, ...]) -> None:
-        known = self._fields.setdefault(field, [])
-        take = self._take
-        known += [ref for variable in variables if (ref := take(variable))]
-        if len(known) > _MAX_ENTRIES:
-            self._count_lost(field, len(known) - _MAX_ENTRIES)
-            del known[_MAX_ENTRIES:]
+        record = self._record
+        if record is None:
+            return
+        references = record.references(variables)
+        known = record.fields.get(field)
+        if known is not None:
+            known.extend(references)
+            references = known
+        if len(references) > MAX_ENTRIES:
+            self._count_lost(field, len(references) - MAX_ENTRIES)
+            del references[MAX_ENTRIES:]
+        record.fields[field] = references
 
     def _append(self, field: str, entry: object) -> bool:
         known = self._fields.setdefault(field, [])
-        if len(known) >= _MAX_ENTRIES:
+        if len(known) >= MAX_ENTRIES:
             self._count_lost(field, 1)
             return False
         known.append(entry)
@@ -245,7 +248,7 @@ class MemoryOperation:
 
     def _map(self, field: str) -> dict[str, Any]:
         known: dict[str, Any] = self._fields.setdefault(field, {})
-        if len(known) >= _MAX_ENTRIES:
+        if len(known) >= MAX_ENTRIES:
             self._count_lost(field, 1)
             known.popitem()
         return known
@@ -254,36 +257,16 @@ class MemoryOperation:
         lost = self._fields.setdefault(semconv.TRUNCATED, {})
         lost[field] = lost.get(field, 0) + count
 
-    def _take(self, variable: VariableLike | None) -> str:
-        """The reference of ``variable``, its content remembered; empty when it is none."""
-        if not isinstance(variable, Variable):
-            return _reference(variable)
-        ref = variable.ref
-        content = variable.content
-        record = self._record
-        if content is not None and record is not None and ref not in record.texts:
-            text = content if isinstance(content, str) else canonical_json.dumps(content)
-            record.texts[ref] = text
-        return ref
+    def _take(self, variable: VariableLike | None, *, delivered: bool = False) -> str:
+        """The reference of ``variable``; empty when there is none."""
+        if variable is None or self._record is None:
+            return ""
+        references = self._record.references((variable,), delivered=delivered)
+        return references[0] if references else ""
 
 
 NOT_RECORDING = MemoryOperation(INVALID_SPAN, None)
 """The shared operation of programs without an SDK."""
-
-
-def _reference(given: object) -> str:
-    if given is None:
-        return ""
-    if isinstance(given, VariableRef):
-        return str(given)
-    if isinstance(given, str) and 0 < given.find(":") < given.rfind("@") < len(given) - 1:
-        return given
-    report(
-        f"reference:{type(given).__name__}",
-        "memtrace_otel: expected a variable or the text of a reference, got %s; it is left out",
-        type(given).__name__,
-    )
-    return ""
 
 
 def _number(score: SupportsFloat | None) -> float | None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanContext, Status, StatusCode, TraceFlags
 from opentelemetry.util.types import AttributeValue
 
-from memtrace_otel import content, packing, semconv
+from memtrace_otel import canonical_json, content, packing, semconv
 from memtrace_otel.containment import Kind, Origin
+from memtrace_otel.guard import report
 from memtrace_otel.runtime import Runtime
+from memtrace_otel.variables import Variable, VariableRef
 
 _RECENT_KINDS: Mapping[str, Kind] = {
     semconv.KIND_MESSAGE: "message",
     semconv.KIND_QUERY: "query",
     semconv.KIND_ANSWER: "answer",
 }
+_RECENT_PREFIXES = tuple(f"{kind}:" for kind in _RECENT_KINDS)
+MAX_ENTRIES = 10 * semconv.MAX_REFERENCES
+"""Entries kept per field while an operation runs; what comes after is only counted."""
 _RECORD_STEPS = (semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_DELETE)
 _FIELD_ORDER = (
     semconv.INPUTS,
@@ -40,6 +46,7 @@ _FIELD_ORDER = (
     semconv.COMPOSITE,
     semconv.TRUNCATED,
 )
+_UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _NONE: list[Any] = []
 
 
@@ -66,7 +73,16 @@ class Record:
         attributes: further span attributes.
     """
 
-    __slots__ = ("attributes", "begin", "fields", "runtime", "sources", "span", "texts")
+    __slots__ = (
+        "_keeps_all",
+        "attributes",
+        "begin",
+        "fields",
+        "runtime",
+        "sources",
+        "span",
+        "texts",
+    )
 
     def __init__(self, runtime: Runtime, span: Span, begin: Begin) -> None:
         self.runtime = runtime
@@ -76,6 +92,36 @@ class Record:
         self.texts: dict[str, str] = {}
         self.sources: dict[str, tuple[int, int]] = {}
         self.attributes: dict[str, AttributeValue] = {}
+        self._keeps_all = runtime.config.capture_content
+
+    def references(self, variables: Iterable[object], *, delivered: bool = False) -> list[str]:
+        """The references of ``variables``; texts are remembered where they are needed later.
+
+        With capture off only what may be found in a prompt is: what enters, what is asked and
+        answered, and what a read delivers.
+        """
+        texts = self.texts
+        keeps = self._keeps_all or delivered
+        references = []
+        for variable in variables:
+            if not isinstance(variable, Variable):
+                ref = reference_text(variable)
+                if ref:
+                    references.append(ref)
+                continue
+            ref = variable.ref
+            if type(variable) is Variable:  # its reference is as the caller wrote it
+                ref = reference_text(ref)
+            if not ref:
+                continue
+            references.append(ref)
+            if (keeps or ref.startswith(_RECENT_PREFIXES)) and ref not in texts:
+                self._keep(ref, variable.content)
+        return references
+
+    def _keep(self, ref: str, value: object) -> None:
+        if value is not None and len(self.texts) < MAX_ENTRIES:
+            self.texts[ref] = value if isinstance(value, str) else canonical_json.dumps(value)
 
     def write(self, error: BaseException | None) -> None:
         """Put everything onto the span, lineage last, and end it unless it was adopted."""
@@ -125,19 +171,25 @@ class Record:
 
     def _add_links(self, span: Span) -> None:
         fields = self.fields
+        sources = self.sources
+        read = fields.get(semconv.INPUTS, _NONE)
+        if semconv.SHOWN in fields:
+            read = read + fields[semconv.SHOWN]
+        if sources:
+            read = [ref for ref in read if ref not in sources]
+        fetched = fields.get(semconv.DELIVERED, _NONE)
+        superseded = fields.get(semconv.SUPERSEDES, _NONE)
+        if not (read or sources or fetched or superseded):
+            return
         context = span.get_span_context()
         links = self.runtime.lineage.links(
             self.begin.step,
             trace_id=context.trace_id,
             excluded=(context.span_id, self.begin.parent_span_id),
-            named=[_named(*ids) for ids in self.sources.values()],
-            read=[
-                ref
-                for ref in (*fields.get(semconv.INPUTS, _NONE), *fields.get(semconv.SHOWN, _NONE))
-                if ref not in self.sources
-            ],
-            fetched=fields.get(semconv.DELIVERED, _NONE),
-            superseded=fields.get(semconv.SUPERSEDES, _NONE),
+            named=[_named(*ids) for ids in sources.values()],
+            read=read,
+            fetched=fetched,
+            superseded=superseded,
         )
         for target, relation in links:
             span.add_link(target, {semconv.LINK_RELATION: relation})
@@ -193,31 +245,43 @@ class Record:
 
     def _register(self, context: SpanContext) -> None:
         fields = self.fields
-        sampled = context.trace_flags.sampled
-        delivered = fields.get(semconv.DELIVERED, _NONE)
-        if sampled:
+        if context.trace_flags.sampled:
             self.runtime.lineage.register(
                 context,
                 produced=fields.get(semconv.OUTPUTS, _NONE),
-                delivered=delivered,
+                delivered=fields.get(semconv.DELIVERED, _NONE),
                 decided=[entry[0] for entry in fields.get(semconv.DECISIONS, _NONE) if entry[0]],
             )
-        origin = (
-            (trace.format_trace_id(context.trace_id), trace.format_span_id(context.span_id))
-            if sampled
-            else None
-        )
-        self._remember(origin, frozenset(delivered))
+        if self.texts:
+            self._remember(context)
 
-    def _remember(self, origin: Origin | None, delivered: frozenset[str]) -> None:
-        recent = self.runtime.recent
+    def _remember(self, context: SpanContext) -> None:
+        """Keep values that may turn up in a prompt, with the operation they came from."""
+        origin: Origin | None = None
+        if context.trace_flags.sampled:
+            trace_id, span_id = context.trace_id, context.span_id
+            origin = (trace.format_trace_id(trace_id), trace.format_span_id(span_id))
+        add = self.runtime.recent.add
         graph_id = self.begin.graph_id
+        delivered = frozenset(self.fields.get(semconv.DELIVERED, _NONE))
         for ref, text in self.texts.items():
-            kind = _RECENT_KINDS.get(ref.partition(":")[0])
+            kind = "delivered" if ref in delivered else _RECENT_KINDS.get(ref.partition(":")[0])
             if kind is not None:
-                recent.add(ref, text, origin, graph_id, kind)
-            elif ref in delivered:
-                recent.add(ref, text, origin, graph_id, "delivered")
+                add(ref, text, origin, graph_id, kind)
+
+
+def reference_text(given: object) -> str:
+    """The text of a reference that was given as such; empty, and reported, when it is none."""
+    if isinstance(given, VariableRef):
+        given = str(given)
+    if isinstance(given, str) and 0 < given.find(":") < given.rfind("@") < len(given) - 1:
+        return given if given.isprintable() else _UNSAFE.sub("\ufffd", given)
+    report(
+        f"reference:{type(given).__name__}",
+        "memtrace_otel: expected a variable or the text of a reference, got %s; it is left out",
+        type(given).__name__,
+    )
+    return ""
 
 
 def qualified_name(error: BaseException) -> str:

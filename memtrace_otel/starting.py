@@ -6,6 +6,7 @@ import atexit
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from opentelemetry import context as context_api
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
@@ -58,10 +59,10 @@ def start(request: Request) -> Started:
 
 @guarded
 def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> Started:
-    context = request.context
+    context = context_api.get_current() if request.context is None else request.context
     parent = trace.get_current_span(context).get_span_context()
     enclosing = scope.current(context)
-    graph_id, conversation = _identity(request, state, enclosing)
+    graph_id, conversation = _identity(request, state, enclosing, context)
     attributes = _initial_attributes(request, enclosing, graph_id, conversation)
     clock = state.clock
     span = state.tracer(provider).start_span(
@@ -86,7 +87,7 @@ def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> 
         parent_span_id=parent.span_id,
         adopted=False,
     )
-    return _open(request, state, span, begin, enclosing)
+    return _open(request, state, span, begin, enclosing, context)
 
 
 @guarded
@@ -96,8 +97,9 @@ def adopt(request: Request, span: Span) -> Started:
     own = span.get_span_context()
     if not own.is_valid or state.provider() is None:
         return IDLE
-    enclosing = scope.current(request.context)
-    graph_id, conversation = _identity(request, state, enclosing)
+    context = context_api.get_current() if request.context is None else request.context
+    enclosing = scope.current(context)
+    graph_id, conversation = _identity(request, state, enclosing, context)
     sequence = _next_number(state)
     if not span.is_recording():
         return IDLE
@@ -114,22 +116,29 @@ def adopt(request: Request, span: Span) -> Started:
         parent_span_id=parent.span_id if parent else 0,
         adopted=True,
     )
-    return _open(request, state, span, begin, enclosing)
+    return _open(request, state, span, begin, enclosing, context)
 
 
-def _open(request: Request, state: Runtime, span: Span, begin: Begin, enclosing: Scope) -> Started:
+def _open(
+    request: Request,
+    state: Runtime,
+    span: Span,
+    begin: Begin,
+    enclosing: Scope,
+    context: Context,
+) -> Started:
     record = Record(state, span, begin)
     if request.composite or request.step == semconv.STEP_ADD:
         record.fields[semconv.COMPOSITE] = True
     operation = MemoryOperation(span, record)
     inner = Scope(begin.graph_id, begin.conversation_id, enclosing.declared, operation)
-    context = scope.with_scope(inner, trace.set_span_in_context(span, request.context))
-    return Started(operation, context)
+    return Started(operation, scope.with_scope(inner, trace.set_span_in_context(span, context)))
 
 
-def _identity(request: Request, state: Runtime, enclosing: Scope) -> tuple[str, str]:
+def _identity(
+    request: Request, state: Runtime, enclosing: Scope, context: Context
+) -> tuple[str, str]:
     """The operation's graph and conversation. A flag without a graph is left without."""
-    context = request.context
     conversation = request.conversation_id or scope.conversation_of(state, enclosing, context)
     if request.graph_id:
         return str(request.graph_id), conversation

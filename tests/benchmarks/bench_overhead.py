@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import NamedTuple
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -37,7 +40,6 @@ from memtrace_otel.runtime import Runtime
 
 VALUES = 10
 CHARS = 100
-DISTINCT = 4_000
 
 
 class Collecting:
@@ -64,29 +66,38 @@ class Collecting:
 
 def texts(number: int) -> list[str]:
     """Fresh texts of 100 characters."""
-    return [
-        f"{number:08d}-{value:02d} the user moved to Lisbon in May".ljust(CHARS, ".")
-        for value in range(VALUES)
-    ]
+    about = "the user moved to Lisbon in May"
+    return [f"{number:08d}-{value:02d} {about}".ljust(CHARS, ".") for value in range(VALUES)]
 
 
-def workload(count: int) -> Iterator[tuple[list[str], list[str], list[str]]]:
-    """Inputs (the outputs of the operation before), new outputs and record ids."""
-    before = texts(0)
+class Work(NamedTuple):
+    """Arguments of one operation: records written by the three before it, and new ones."""
+
+    inputs: list[tuple[str, str]]
+    outputs: list[tuple[str, str]]
+
+
+def workload(count: int) -> Iterator[Work]:
+    """``count`` operations, each reading what earlier ones wrote."""
+    written = deque([records(0), records(0), records(0)], maxlen=3)
     for number in range(1, count + 1):
-        after = texts(number)
-        ids = [f"{number:08x}-0000-4000-8000-{value:012x}" for value in range(VALUES)]
-        yield before, after, ids
-        before = after
+        first, second, third = written
+        outputs = records(number)
+        yield Work([*first[:3], *second[3:6], *third[6:]], outputs)
+        written.append(outputs)
 
 
-def record(inputs: list[str], outputs: list[str], ids: list[str]) -> None:
+def records(number: int) -> list[tuple[str, str]]:
+    """Ten texts, each with the library's id of its record."""
+    ids = [f"{number:08x}-0000-4000-8000-{value:012x}" for value in range(VALUES)]
+    return list(zip(texts(number), ids))
+
+
+def record(work: Work) -> None:
     """The operation under test, as a user would write it."""
     with memtrace_otel.operation("consolidate", system="bench", graph_id="user:1") as op:
-        op.inputs(*[memtrace_otel.fact(text) for text in inputs])
-        op.outputs(
-            *[memtrace_otel.memory(text, id, system="bench") for text, id in zip(outputs, ids)]
-        )
+        op.inputs(*[memtrace_otel.memory(text, id, system="bench") for text, id in work.inputs])
+        op.outputs(*[memtrace_otel.memory(text, id, system="bench") for text, id in work.outputs])
 
 
 def install(provider: TracerProvider | None) -> None:
@@ -94,13 +105,13 @@ def install(provider: TracerProvider | None) -> None:
     runtime.install(Runtime(Config(digest_key="benchmark"), tracer_provider=provider))
 
 
-def measure(run: Callable[[], None], count: int) -> float:
+def measure(run: Callable[[Work], None], given: list[Work]) -> float:
     """Processor time per call in microseconds."""
     gc.collect()
     started = time.process_time()
-    for _ in range(count):
-        run()
-    return (time.process_time() - started) / count * 1e6
+    for work in given:
+        run(work)
+    return (time.process_time() - started) / len(given) * 1e6
 
 
 def bench_operation(repeats: int, count: int) -> None:
@@ -109,47 +120,61 @@ def bench_operation(repeats: int, count: int) -> None:
     provider.add_span_processor(keeping)
     install(provider)
     tracer = provider.get_tracer("bare", "1")
-    for arguments in workload(100):
-        record(*arguments)
+    for work in workload(100):
+        record(work)
     span = keeping.last
     if span is None or not span.attributes:
         raise SystemExit("the operation left no span")
     name, attributes = span.name, dict(span.attributes)
-    links = [Link(link.context, dict(link.attributes or {})) for link in span.links]
+    targets = [(link.context, dict(link.attributes or {})) for link in span.links]
+    lineage = json.loads(str(attributes["memtrace.lineage"]))
 
-    def bare() -> None:
+    def bare(_: Work) -> None:
+        links = [Link(*target) for target in targets]
         with tracer.start_as_current_span(name, attributes=attributes, links=links):
             pass
 
-    columns: list[tuple[float, float]] = []
-    for _ in range(repeats):
-        work = iter(list(workload(count)))
-        columns.append((measure(lambda: record(*next(work)), count), measure(bare, count)))
-    ratios = sorted(ours / theirs for ours, theirs in columns)
-    print(
-        f"operation, 10 inputs, 10 outputs, {len(links)} links  {min(c[0] for c in columns):8.1f} us"
-    )
-    print(f"bare span, same attributes and links         {min(c[1] for c in columns):8.1f} us")
-    print(
-        f"ratio, median of {repeats} (best {ratios[0]:.2f})               {statistics.median(ratios):8.2f}"
-    )
+    def packing(_: Work) -> None:
+        links = [Link(*target) for target in targets]
+        packed = {**attributes, "memtrace.lineage": json.dumps(lineage, separators=(",", ":"))}
+        with tracer.start_as_current_span(name, attributes=packed, links=links):
+            pass
+
+    rows: list[tuple[float, ...]] = []
+    for repeat in range(repeats):
+        given = list(workload(count))
+        order = [record, bare, packing]
+        order = order[repeat % 3 :] + order[: repeat % 3]
+        taken = {run: measure(run, given) for run in order}
+        rows.append((taken[record], taken[bare], taken[packing]))
+    ours, ready, packed_here = (statistics.median(column) for column in zip(*rows))
+    print(f"operation, 10 inputs, 10 outputs, {len(targets)} links             {ours:8.1f} us")
+    print(f"bare span, same attributes and links, JSON packed  {packed_here:8.1f} us")
+    print(f"bare span, same attributes and links, JSON given   {ready:8.1f} us")
+    for label, column in (("packed", 2), ("given", 1)):
+        ratios = sorted(row[0] / row[column] for row in rows)
+        print(
+            f"ratio to the span with JSON {label:7} median {statistics.median(ratios):5.2f}"
+            f"  best {ratios[0]:5.2f}  worst {ratios[-1]:5.2f}"
+        )
 
 
 def bench_without_sdk(repeats: int, count: int) -> None:
     install(None)
-    work = list(workload(1))[0]
-    facts = [memtrace_otel.fact(text) for text in work[0]]
-    records = [memtrace_otel.memory(t, i, system="bench") for t, i in zip(work[1], work[2])]
+    work = next(workload(1))
+    inputs = [memtrace_otel.memory(text, id, system="bench") for text, id in work.inputs]
+    outputs = [memtrace_otel.memory(text, id, system="bench") for text, id in work.outputs]
 
-    def given() -> None:
+    def given(_: Work) -> None:
         with memtrace_otel.operation("consolidate", system="bench", graph_id="user:1") as op:
-            op.inputs(*facts)
-            op.outputs(*records)
+            op.inputs(*inputs)
+            op.outputs(*outputs)
 
-    alone = min(measure(given, count) for _ in range(repeats))
-    whole = min(measure(lambda: record(*work), count) for _ in range(repeats))
-    print(f"no SDK, operation with 20 variables          {alone:8.2f} us")
-    print(f"no SDK, making the 20 variables as well      {whole:8.2f} us")
+    many = [work] * count
+    alone = min(measure(given, many) for _ in range(repeats))
+    whole = min(measure(record, many) for _ in range(repeats))
+    print(f"no SDK, operation with 20 variables                {alone:8.2f} us")
+    print(f"no SDK, making the 20 variables as well            {whole:8.2f} us")
 
 
 class Sink(BaseHTTPRequestHandler):
@@ -174,20 +199,20 @@ def serve_sink() -> None:
 def percentiles(samples: list[float]) -> str:
     samples.sort()
     at = [samples[int(len(samples) * part)] for part in (0.5, 0.9, 0.99, 0.999)]
-    return "  ".join(f"{value:8.0f}" for value in at)
+    return "".join(f"{value:8.0f}" for value in at)
 
 
 def bench_foreground(repeats: int, count: int) -> None:
     sink = subprocess.Popen([sys.executable, __file__, "sink"], stdout=subprocess.PIPE, text=True)
     try:
         port = sink.stdout.readline().strip() if sink.stdout else ""
-        print("application thread, us                            p50       p90       p99     p99.9")
+        print(f"{'application thread, us':42}{'p50':>8}{'p90':>8}{'p99':>8}{'p99.9':>8}")
         for _ in range(repeats):
-            print(
-                f"no spans                                    {percentiles(foreground(None, count))}"
-            )
-            samples = foreground(f"http://127.0.0.1:{port}/v1/traces", count)
-            print(f"one operation each, OTLP/HTTP               {percentiles(samples)}")
+            for label, endpoint in (
+                ("no spans", None),
+                ("one operation each, OTLP/HTTP", f"http://127.0.0.1:{port}/v1/traces"),
+            ):
+                print(f"{label:42}{percentiles(foreground(endpoint, count))}", flush=True)
     finally:
         sink.kill()
         sink.wait()
@@ -207,7 +232,7 @@ def foreground(endpoint: str | None, count: int) -> list[float]:
         for number in range(14_000):
             total += number
         if endpoint:
-            record(*arguments)
+            record(arguments)
         samples.append((time.perf_counter() - started) * 1e6)
     provider.shutdown()
     return samples
@@ -225,7 +250,7 @@ def bench_memory(operations: int) -> None:
     print("operations    resident MB")
     step = max(1, operations // 10)
     for number, arguments in enumerate(workload(operations)):
-        record(*arguments)
+        record(arguments)
         if number % step == 0:
             print(f"{number:10d}    {resident_mb():10.1f}", flush=True)
     print(f"{operations:10d}    {resident_mb():10.1f}")
