@@ -164,17 +164,15 @@ def _distinct(items: Sequence[Decisive], without: Sequence[Decisive] = ()) -> tu
 
 def _claims(outcomes: Sequence[_Outcome]) -> tuple[Claim, ...]:
     """Claims that point at a span; a claim about a value points at whoever produced it."""
-    claims = []
-    for outcome in outcomes:
-        for each in outcome.finding.claims:
-            if each.span is None and each.ref is not None:
-                makers = outcome.sought.view.producers(each.ref) or outcome.sought.view.readers(
-                    each.ref
-                )
-                each = Claim(ref=each.ref, says=each.says, span=makers[0].key if makers else None)
-            if each.span is not None:
-                claims.append(each)
-    return tuple(dict.fromkeys(claims))
+    found = [_pointed(o.sought.view, each) for o in outcomes for each in o.finding.claims]
+    return tuple(dict.fromkeys(each for each in found if each.span is not None))
+
+
+def _pointed(view: View, each: Claim) -> Claim:
+    if each.span is not None or each.ref is None:
+        return each
+    known = view.producers(each.ref) or view.readers(each.ref)
+    return Claim(ref=each.ref, says=each.says, span=known[0].key if known else None)
 
 
 def _alternatives(outcome: _Outcome, score: float) -> tuple[Alternative, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.needs import Need
 from memtrace_collector.attribution.view import View
@@ -68,30 +71,47 @@ def named(operation: Operation | None) -> str:
 
 
 def explain(view: View, need: Need, finding: Finding) -> str:
-    """What was lost where, with the first texts that show it."""
+    """What was lost where, with the texts that show it: for our own store and page."""
     if finding.error_type == "insufficient_evidence":
-        reasons = "; ".join(_MISSING[entry] for entry in finding.missing if entry in _MISSING)
         hint = next((claim.says for claim in finding.claims), "")
-        return _bounded(
-            "It cannot be shown which operation failed"
-            + (
-                f": {reasons}."
-                if reasons
-                else f": {hint}."
-                if hint
-                else ": what is known leaves it open."
-            )
-        )
-    key = finding.decisive[0] if finding.decisive else None
-    sentence = _SENTENCES[finding.error_type].format(
-        op=named(_operation(view, key)),
-        aspect=f" (its {finding.aspect})" if finding.aspect else "",
-        mechanism=_MECHANISMS.get(finding.mechanism or "", ""),
-        failure=next(
-            (claim.says for claim in finding.claims), "the question needs nothing from it"
-        ),
+        return _bounded(_unknown(finding.missing, hint))
+    operation = _operation(view, finding.decisive[0] if finding.decisive else None)
+    says = next((claim.says for claim in finding.claims), "")
+    said = sentence(finding.error_type, operation, finding.aspect, finding.mechanism, says)
+    return _bounded(" ".join([said, *_quoted(view, need, finding)]))
+
+
+def sentence(
+    error_type: str,
+    operation: Operation | None,
+    aspect: str | None = None,
+    mechanism: str | None = None,
+    says: str = "",
+) -> str:
+    """The first sentence of an explanation; it quotes no content."""
+    return _SENTENCES[error_type].format(
+        op=named(operation),
+        aspect=f" (its {aspect})" if aspect else "",
+        mechanism=_MECHANISMS.get(mechanism or "", ""),
+        failure=says or "the question needs nothing from it",
     )
-    return _bounded(" ".join([sentence, *_quoted(view, need, finding)]))
+
+
+def without_quotes(verdict: Mapping[str, Any], operation: Operation | None) -> str:
+    """The explanation of a verdict (JSON form) for destinations that get no content."""
+    if verdict["error_type"] == "insufficient_evidence":
+        return _bounded(_unknown(verdict["missing"], ""))
+    says = next((claim["says"] for claim in verdict["evidence"]), "")
+    return _bounded(
+        sentence(verdict["error_type"], operation, verdict["aspect"], verdict["mechanism"], says)
+    )
+
+
+def _unknown(missing: Sequence[str], hint: str) -> str:
+    reasons = "; ".join(_MISSING[entry] for entry in missing if entry in _MISSING) or hint
+    return (
+        f"It cannot be shown which operation failed: {reasons or 'what is known leaves it open'}."
+    )
 
 
 def _operation(view: View, key: OperationKey | None) -> Operation | None:

@@ -42,7 +42,6 @@ def wrong_abstention(sought: Sought) -> Finding | None:
 
 def distracted(sought: Sought) -> Finding | None:
     """The reply's content stands in another item of the context."""
-    view = sought.view
     content = _content(sought)
     answerable = sought.need.kind != "unanswerable"
     if not content or (answerable and not in_context(sought)):

@@ -120,7 +120,13 @@ class View:
             and not any(maker.step == semconv.STEP_REWRITE for maker in self.producers(ref))
         ]  # fmt: skip
         messages = [ref for ref in self.answer.inputs if kind(ref) == semconv.KIND_MESSAGE]
-        candidates = [*asked, *named, *searched, *reversed(messages)]
+        candidates = [
+            *(ref for ref in asked if ref in named),
+            *named,
+            *asked,
+            *searched,
+            *reversed(messages),
+        ]
         return next(
             (ref for ref in candidates if self.text(ref) is not None), next(iter(candidates), None)
         )
@@ -194,12 +200,29 @@ class View:
 
     @cached_property
     def reads(self) -> list[Operation]:
-        """The turn's retrievals and rerankings for the answer (not those inside an ``add``)."""
-        return [
+        """The turn's retrievals and rerankings for the answer (not those inside an ``add``).
+
+        A turn may hold reads for other questions asked shortly before; those of this answer's
+        trace, lineage or query are its own, and only where there is none do the others count.
+        """
+        found = [
             op
             for op in self.turn
             if op.step in READS and not any(self.enclosing(op, step) for step in _INSIDE_A_WRITE)
         ]
+        own = [op for op in found if self._is_own_read(op)]
+        return own or [op for op in found if not self._asks_something_else(op)]
+
+    def _is_own_read(self, op: Operation) -> bool:
+        return (
+            op.trace_id == self.answer.trace_id
+            or op.key in self.case.ancestry
+            or op.key in self.answer.sources.values()
+            or bool(set(_queries(op)) & set(_queries(self.answer)))
+        )
+
+    def _asks_something_else(self, op: Operation) -> bool:
+        return bool(_queries(self.answer)) and bool(_queries(op))
 
     @cached_property
     def read_ns(self) -> int:
@@ -346,6 +369,10 @@ class View:
             for op in self.case.operations.values()
             if op.step in steps and op.key not in self.case.turn
         ]
+
+
+def _queries(op: Operation) -> list[str]:
+    return [ref for ref in op.inputs if kind(ref) == semconv.KIND_QUERY]
 
 
 def is_deleted(ref: str) -> bool:
