@@ -9,9 +9,11 @@ BIN := $(VENV)/bin
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace-otel
 JAEGER_VERSION := v1.76.0
 JAEGER := $(CACHE)/bin/jaeger-$(JAEGER_VERSION)
+OTELCOL_VERSION := 0.160.0
+OTELCOL := $(CACHE)/bin/otelcol-$(OTELCOL_VERSION)
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint types jaeger venv-mem0-2 clean
+.PHONY: help demo test lint types jaeger otelcol venv-mem0-2 clean
 
 help:
 	@echo "make demo         a wrong answer's way through a real memory, end to end"
@@ -19,6 +21,7 @@ help:
 	@echo "make test         every test (ARGS=\"-k name\" for some of them)"
 	@echo "make lint types   ruff; mypy --strict"
 	@echo "make jaeger       build Jaeger $(JAEGER_VERSION) (v2) for the tests that need it: Go, 4 minutes"
+	@echo "make otelcol      build an OpenTelemetry Collector $(OTELCOL_VERSION) for the same: Go, 2 minutes"
 	@echo "make clean        remove the virtual environments and caches"
 
 demo: $(VENV)/.demo
@@ -36,6 +39,8 @@ types: $(VENV)/.test
 
 jaeger: $(JAEGER)
 
+otelcol: $(OTELCOL)
+
 venv-mem0-2: $(VENV_MEM0_2)/.ready
 
 $(VENV)/bin/python:
@@ -52,6 +57,9 @@ $(VENV_MEM0_2)/.ready: pyproject.toml
 
 $(JAEGER):
 	tests/integration/build_jaeger.sh $(JAEGER_VERSION) $@
+
+$(OTELCOL):
+	tests/integration/build_otelcol.sh $(OTELCOL_VERSION) $@
 
 clean:
 	rm -rf $(VENV) $(VENV_MEM0_2) .mypy_cache .ruff_cache .pytest_cache

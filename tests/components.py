@@ -15,9 +15,11 @@ import pytest
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memtrace-otel"
 JAEGER_VERSION = "v1.76.0"
+OTELCOL_VERSION = "0.160.0"
 
 HINTS = {
     "jaeger": "make jaeger",
+    "otelcol": "make otelcol",
     "prometheus": "apt-get install prometheus",
     "mem0-2": "make venv-mem0-2",
 }
@@ -35,6 +37,12 @@ def jaeger() -> Path:
     """Path of the Jaeger v2 binary."""
     path = CACHE / "bin" / f"jaeger-{JAEGER_VERSION}"
     return path if path.exists() else missing("jaeger")
+
+
+def otelcol() -> Path:
+    """Path of an OpenTelemetry Collector with the components of ``collector/otelcol.yaml``."""
+    path = CACHE / "bin" / f"otelcol-{OTELCOL_VERSION}"
+    return path if path.exists() else missing("otelcol")
 
 
 def prometheus() -> Path:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# build_otelcol.sh TARGET: an OpenTelemetry Collector with the components of collector/otelcol.yaml,
+# build_otelcol.sh VERSION TARGET: an OpenTelemetry Collector with the components of collector/otelcol.yaml,
 # made by the official builder through the Go module proxy.
 set -euo pipefail
 
-target=$1
+version=$1
+target=$2
 manifest=$(cd "$(dirname "$0")" && pwd)/otelcol-builder.yaml
 
 if ! command -v go >/dev/null; then
@@ -16,6 +17,6 @@ cd "$scratch"
 
 echo "building an OpenTelemetry Collector; this takes a few minutes the first time"
 sed "/^  version:/a\\  output_path: $scratch/source" "$manifest" >manifest.yaml
-go run go.opentelemetry.io/collector/cmd/builder@v0.160.0 --config manifest.yaml
+go run go.opentelemetry.io/collector/cmd/builder@v$version --config manifest.yaml
 mkdir -p "$(dirname "$target")"
 mv source/otelcol "$target"

@@ -1,0 +1,142 @@
+"""The demo's traces and verdicts in a real Jaeger v2, read back through its HTTP API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memtrace_collector.demo.cases import questions
+from tests.contract import scenarios
+from tests.integration.conftest import DemoRun, Jaeger, eventually, up
+
+PLANTED = [question.id for question in questions() if question.planted]
+ELSEWHERE = [q.id for q in questions() if q.planted and q.planted.step in ("extract", "decide")]
+"""Faults whose operation stands in another trace than the answer."""
+
+pytestmark = pytest.mark.usefixtures("forwarded_demo")
+
+
+def _case(demo: DemoRun, case_id: str) -> dict[str, Any]:
+    return next(case for case in demo.cases if case["id"] == case_id)
+
+
+def _tags(span: dict[str, Any]) -> dict[str, Any]:
+    return {tag["key"]: tag["value"] for tag in span["tags"]}
+
+
+def _parent(span: dict[str, Any]) -> dict[str, str] | None:
+    found = [ref for ref in span["references"] if ref["refType"] == "CHILD_OF"]
+    return {"traceId": found[0]["traceID"], "spanId": found[0]["spanID"]} if found else None
+
+
+def _links(span: dict[str, Any]) -> list[dict[str, str]]:
+    """Where the span's links lead; its parent is no link."""
+    return [
+        {"traceId": ref["traceID"], "spanId": ref["spanID"]}
+        for ref in span["references"]
+        if ref["refType"] != "CHILD_OF"
+    ]
+
+
+def _verdict_span(jaeger: Jaeger, case: dict[str, Any]) -> dict[str, Any]:
+    found = [
+        span
+        for span in jaeger.spans_named(case["answer"]["traceId"], "memtrace.attribution")
+        if _parent(span) == case["answer"]
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("case_id", PLANTED)
+def test_the_verdict_stands_in_the_failing_trace_as_a_child_of_the_answer(
+    jaeger, forwarded_demo, case_id
+):
+    case = _case(forwarded_demo, case_id)
+    tags = _tags(_verdict_span(jaeger, case))
+    assert tags["memtrace.attribution.stage"] == case["planted"]["stage"]
+    assert tags["memtrace.attribution.type"] == case["planted"]["error_type"]
+    assert tags["memtrace.cause.trace_id"] == case["planted"]["operation"]["traceId"]
+    assert tags["otel.status_code"] == "ERROR"
+
+
+@pytest.mark.parametrize("case_id", ELSEWHERE)
+def test_the_verdicts_link_leads_to_the_decisive_span_in_another_trace(
+    jaeger, forwarded_demo, case_id
+):
+    case = _case(forwarded_demo, case_id)
+    cause = case["planted"]["operation"]
+    assert cause["traceId"] != case["answer"]["traceId"]
+    assert cause in _links(_verdict_span(jaeger, case))
+    decisive = jaeger.span(cause["traceId"], cause["spanId"])
+    assert _tags(decisive)["memtrace.step"] in ("extract", "decide")
+
+
+@pytest.mark.parametrize("case_id", PLANTED)
+def test_the_case_trace_tells_the_path_hop_by_hop(jaeger, forwarded_demo, case_id):
+    case = _case(forwarded_demo, case_id)
+    trace_id = case["verdict"]["case_trace"]
+    roots = jaeger.spans_named(trace_id, "memtrace.case")
+    hops = jaeger.spans_named(trace_id, "memtrace.hop")
+    assert len(roots) == 1
+    root = {"traceId": roots[0]["traceID"], "spanId": roots[0]["spanID"]}
+    assert len(hops) == len(case["verdict"]["path"]) >= 2
+    assert all(_parent(hop) == root for hop in hops)
+    told = [_tags(hop)["memtrace.hop.outcome"] for hop in hops]
+    assert set(told) <= {"kept", "changed", "lost", "unknown"}
+    failing = [hop for hop in hops if _tags(hop).get("otel.status_code") == "ERROR"]
+    assert [case["planted"]["operation"] in _links(hop) for hop in failing] == [True]
+
+
+def test_a_right_answers_verdict_is_no_error(jaeger, forwarded_demo):
+    for question in questions():
+        if question.planted is None:
+            span = _verdict_span(jaeger, _case(forwarded_demo, question.id))
+            assert "otel.status_code" not in _tags(span)
+
+
+def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarded_demo):
+    answer = _case(forwarded_demo, "flight-budget")["answer"]
+    prompt = jaeger.span(answer["traceId"], answer["spanId"])
+    searches = [
+        span
+        for link in _links(prompt)
+        for span in [jaeger.span(link["traceId"], link["spanId"])]
+        if span and span["operationName"].startswith("search_memory")
+    ]
+    assert searches
+    writers = [
+        jaeger.span(link["traceId"], link["spanId"])
+        for search in searches
+        for link in _links(search)
+    ]
+    steps = {_tags(writer)["memtrace.step"] for writer in writers if writer}
+    assert steps & {"create", "update"}
+
+
+def test_captured_content_is_not_forwarded(jaeger, forwarded_demo):
+    for case in forwarded_demo.cases:
+        trace = jaeger.trace(case["answer"]["traceId"])
+        assert not any("memtrace.values" in _tags(span) for span in trace["spans"])
+
+
+def test_a_second_delivery_adds_nothing(jaeger, tmp_path):
+    request = scenarios.request("overwritten").SerializeToString()
+    trace_id = scenarios.expected("overwritten")["answer"]["traceId"]
+
+    def spans() -> list[str]:
+        trace = jaeger.trace(trace_id)
+        return sorted(span["spanID"] for span in trace["spans"]) if trace else []
+
+    with up(tmp_path / "store", "--forward", jaeger.otlp_http) as server:
+        server.send(request)
+        server.post("/attribute", {})
+        eventually(lambda: jaeger.spans_named(trace_id, "memtrace.attribution"), "the verdict")
+    once = spans()
+    with up(tmp_path / "store", "--forward", jaeger.otlp_http) as server:
+        server.send(request)
+        server.post("/attribute", {})
+        server.post("/settle", {})
+    assert spans() == once
+    assert len(set(once)) == len(once)
