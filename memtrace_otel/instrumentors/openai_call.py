@@ -91,8 +91,10 @@ class Call:
         self._operation = self._start() if adopted is None else None
         self._done = False
         self._lock = threading.Lock()
+        self._streams = False
+        self._read_any = False
         if adopted is not None:
-            openai_spans.before_end(adopted, self.end)
+            openai_spans.before_end(adopted, self.adopted_ends)
 
     def active(self) -> AbstractContextManager[object]:
         """While the request runs, its own span is the current one."""
@@ -111,12 +113,27 @@ class Call:
     @guarded
     def chunk(self, chunk: object) -> None:
         """The program read one chunk of the stream."""
+        self._read_any = True
         self._reply.read_chunk(chunk)
 
     @guarded
     def end(self) -> None:
-        """The stream is over, or the adopted span is about to be."""
+        """The stream is over."""
         self._finish(None)
+
+    @guarded
+    def adopted_ends(self) -> None:
+        """The adopted span is about to end.
+
+        When the program has read something by now, it left the stream early. Else the span's
+        owner does not wait for the stream, and the operation goes on below that span.
+        """
+        if self._done or self._adopted is None:
+            return
+        if self._streams and not self._read_any:
+            self._adopted, self._operation = None, self._start()
+        else:
+            self._finish(None)
 
     @guarded
     def fail(self, error: BaseException) -> None:
@@ -124,7 +141,8 @@ class Call:
         self._finish(error)
 
     def watch(self) -> None:
-        """The end of the reply is left to the program: notice when it never comes."""
+        """The program reads the reply itself: notice when it never gets to the end."""
+        self._streams = True
         _abandoned.watch()
 
     def closed(self) -> None:
