@@ -13,7 +13,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import TracebackType
 
 from memtrace_collector import gauges
@@ -23,13 +22,12 @@ from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.worker import Worker
 from memtrace_collector.config import Config, store_folder
-from memtrace_collector.core import Core
+from memtrace_collector.core import Core, record_reader
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
-from memtrace_collector.metrics import NULL_METRICS
+from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.forwarder import Forwarder
-from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.stage import Stage
 from memtrace_collector.telemetry import Telemetry
@@ -44,13 +42,12 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, neve
 
 
 @contextlib.contextmanager
-def open_service(folder: Path) -> Iterator[Service]:
+def open_service(config: Config) -> Iterator[Service]:
     """The questions over a folder that the caller owns, for one command."""
-    core = Core(folder, Config(store=str(folder)), NULL_METRICS)
+    core = Core(store_folder(config.store), config, NULL_METRICS)
     with contextlib.closing(core):
         core.project()
-        worker = Worker(core.facts, core.cases)
-        yield _service(core, worker, core.project)
+        yield _service(core, _worker(core, config, NULL_METRICS), core.project)
 
 
 class App:
@@ -109,7 +106,7 @@ class App:
     def _start_forwarding(
         self, parts: contextlib.ExitStack, core: Core, telemetry: Telemetry
     ) -> None:
-        forward, server = self._config.forward, self._config.server
+        forward = self._config.forward
         destination = parts.enter_context(
             contextlib.closing(OtlpDestination(DESTINATION, forward.url))
         )
@@ -119,7 +116,7 @@ class App:
         forwarder = Forwarder(
             core.log_folder,
             core.facts,
-            RecordReader(marker.encode() for marker in server.markers),
+            record_reader(self._config),
             destination,
             values=forward.values,
             wait=core.log.wait,
@@ -160,6 +157,18 @@ class App:
             "api": f"http://{host}:{http.address[1]}",
             "forward": self._config.forward.url,
         }
+
+
+def _worker(core: Core, config: Config, metrics: Metrics) -> Worker:
+    return Worker(
+        core.facts,
+        core.cases,
+        profile=config.forward.profile,
+        write_back=bool(config.forward.url),
+        quotes=config.forward.values,
+        interval_seconds=config.attribution.interval_seconds,
+        metrics=metrics,
+    )
 
 
 def _service(core: Core, worker: Worker, settle: Callable[[], None]) -> Service:
@@ -203,7 +212,3 @@ def _local_url(address: tuple[str, int]) -> str:
 
 def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _worker(core: Core, config: Config, telemetry: Telemetry) -> Worker:
-    return Worker(core.facts, core.cases)

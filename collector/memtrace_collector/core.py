@@ -15,6 +15,7 @@ from pathlib import Path
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.config import Config
+from memtrace_collector.dialects.evaluation import Thresholds
 from memtrace_collector.errors import (
     DamagedError,
     NotFoundError,
@@ -55,7 +56,6 @@ class Core:
             DamagedError: a database is not one.
             WrongUseError: the folder cannot be written.
         """
-        markers = tuple(marker.encode() for marker in config.server.markers)
         with contextlib.ExitStack() as opened, told(folder):
             self.log_folder = folder / "log"
             self.log = SegmentLog(self.log_folder, metrics=metrics)
@@ -67,7 +67,7 @@ class Core:
             self.projector = Projector(
                 self.log_folder,
                 MeteredStore(self.facts, metrics),
-                RecordReader(markers, config.attribution.thresholds),
+                record_reader(config),
                 wait=self.log.wait,
                 metrics=metrics,
             )
@@ -130,6 +130,12 @@ class Core:
             return decode_traces(entry.record)
         except InvalidRequestError as error:
             raise DamagedError(f"log record at {tuple(position)}: {error}") from None
+
+
+def record_reader(config: Config) -> RecordReader:
+    """How spans are read under these settings."""
+    markers = tuple(marker.encode() for marker in config.server.markers)
+    return RecordReader(markers, Thresholds(minimum=config.attribution.thresholds))
 
 
 @contextlib.contextmanager

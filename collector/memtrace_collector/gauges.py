@@ -2,7 +2,7 @@
 
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
 log), ``memtrace.outbox.depth`` {state}, ``memtrace.answers.flagged`` {source},
-``memtrace.verdicts`` {stage, type, method}, ``memtrace.invariants`` {kind}.
+``memtrace.verdicts.current`` {stage, type, method}, ``memtrace.invariants`` {kind}.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def install(telemetry: Telemetry, core: Core, forward_cursor: str | None) -> Non
     )
     for name, description, read, seconds in (
         ("memtrace.answers.flagged", "Flags by source.", _flags, STORE_SECONDS),
-        ("memtrace.verdicts", "Current verdicts.", _verdicts, STORE_SECONDS),
+        ("memtrace.verdicts.current", "Current verdicts.", _verdicts, STORE_SECONDS),
         ("memtrace.invariants", "Broken memory invariants.", _invariants, INVARIANT_SECONDS),
     ):
         telemetry.gauge(name, description, _Cached(read, core, seconds))

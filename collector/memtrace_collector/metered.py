@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memtrace_collector.graph.facts import OperationKey, SpanFacts
+from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.metrics import Metrics
 from memtrace_collector.store.base import Applied, FactStore
@@ -26,7 +26,7 @@ class MeteredStore:
 
     def apply(self, batch: list[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         operations = {item.operation.key: item.operation for _, item in batch if item.operation}
-        new = operations.keys() - self._known(operations)
+        new = operations.keys() - self._facts.first_position(operations).keys()
         applied = self._facts.apply(batch, cursor)
         counts = Counter((operations[key].system, operations[key].step) for key in new)
         for (system, step), count in counts.items():
@@ -40,9 +40,6 @@ class MeteredStore:
 
     def set_cursor(self, name: str, position: LogPosition) -> None:
         self._facts.set_cursor(name, position)
-
-    def _known(self, operations: dict[OperationKey, object]) -> set[OperationKey]:
-        return set(self._facts.first_position(operations))
 
     def _system(self, name: str) -> str:
         if name not in self._systems and len(self._systems) >= MAX_SYSTEMS:

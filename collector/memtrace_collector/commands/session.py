@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 from memtrace_collector.api.client import Client
 from memtrace_collector.api.owner import Owner, own_or_ask
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
-from memtrace_collector.config import store_folder
+from memtrace_collector.config import load, store_folder
 
 
 @contextlib.contextmanager
@@ -20,14 +21,14 @@ def open_questions(store: str, command: str) -> Iterator[Questions]:
         NotInThisVersionError: the store is not a folder.
         StoreInUseError: another process has it and offers no way in.
     """
-    folder = store_folder(store)
-    owner = own_or_ask(folder, command)
+    config = load({"store": store}, os.environ)
+    owner = own_or_ask(store_folder(config.store), command)
     if isinstance(owner, Owner):
         with contextlib.closing(Client(owner.api)) as client:
             yield client
         return
     try:
-        with open_service(folder) as service:
+        with open_service(config) as service:
             yield service
     finally:
         owner.release()

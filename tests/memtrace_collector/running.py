@@ -1,0 +1,85 @@
+"""`memtrace-otel up` as a real process, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+VECTORS = ROOT / "tests" / "contract" / "vectors"
+DEADLINE_SECONDS = 30.0
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a subprocess that finds this checkout and no settings of ours."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("MEMTRACE_", "OTEL_"))}
+    return clean | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'collector'}"} | more
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "memtrace_collector", *arguments]
+
+
+@dataclass(frozen=True)
+class Up:
+    """A running `up`: its process, and the addresses that it printed."""
+
+    process: subprocess.Popen[str]
+    addresses: Mapping[str, Any]
+
+    def post(self, body: bytes, content_type: str = "application/json") -> httpx.Response:
+        """One OTLP/HTTP trace export."""
+        return httpx.post(
+            f"{self.addresses['otlp_http']}/v1/traces",
+            content=body,
+            headers={"content-type": content_type},
+            timeout=20,
+        )
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        response = httpx.get(f"{self.addresses['api']}/api/v1{path}", params=parameters, timeout=20)
+        response.raise_for_status()
+        return response.json()
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Send a signal and wait; the exit code."""
+        self.process.send_signal(number)
+        code = self.process.wait(DEADLINE_SECONDS)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+        return code
+
+
+def start_up(store: Path, *arguments: str, **more: str) -> Up:
+    """Start `up` on free ports and wait for the line that says where it listens."""
+    ports = ("--grpc-port", "0", "--http-port", "0", "--api-port", "0")
+    line = command("up", "--store", str(store), "--format", "json", *ports, *arguments)
+    with (store.parent / f"{store.name}.up.log").open("a") as log:
+        process = subprocess.Popen(
+            line, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(**more)
+        )
+    assert process.stdout is not None
+    announced = process.stdout.readline()
+    if not announced:
+        process.wait(DEADLINE_SECONDS)
+        raise AssertionError((store.parent / f"{store.name}.up.log").read_text())
+    return Up(process, json.loads(announced))
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Poll until ``holds``, at most DEADLINE_SECONDS."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.02)

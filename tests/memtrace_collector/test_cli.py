@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from memtrace_collector import errors
+from memtrace_collector.cli import COMMANDS, CommandGroup, cli
+from tests.memtrace_collector.running import environment
+
+DESIGNED = [
+    "up",
+    "process",
+    "work",
+    "serve",
+    "import",
+    "graphs",
+    "graph",
+    "history",
+    "flag",
+    "attribute",
+    "verdicts",
+    "why",
+    "impact",
+    "case",
+    "invariants",
+    "demo",
+    "doctor",
+]
+PRINTS_RESULTS = [
+    "up",
+    "import",
+    "graphs",
+    "graph",
+    "history",
+    "flag",
+    "attribute",
+    "verdicts",
+    "why",
+    "impact",
+    "case",
+    "invariants",
+    "doctor",
+]
+
+
+def test_the_commands_are_those_of_the_design() -> None:
+    assert list(COMMANDS) == DESIGNED
+
+
+@pytest.mark.parametrize("name", DESIGNED)
+def test_help_of_every_command_shows_an_example(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert f"Example:\n    memtrace-otel {name}" in result.output
+
+
+@pytest.mark.parametrize("name", PRINTS_RESULTS)
+def test_every_command_that_prints_results_has_json(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    formats = [option.type for option in command.params if option.name == "output_format"]
+    assert isinstance(formats[0], click.Choice)
+    assert "json" in formats[0].choices
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.WrongUseError, 2),
+        (errors.ConfigError, 2),
+        (errors.NotFoundError, 2),
+        (errors.NotInThisVersionError, 2),
+        (errors.UnreachableError, 3),
+        (errors.StoreInUseError, 3),
+        (errors.DamagedError, 4),
+    ],
+)
+def test_an_error_becomes_its_exit_code_and_one_line(
+    error: type[errors.MemtraceError], code: int
+) -> None:
+    group = CommandGroup("test")
+
+    @group.command()
+    def fail() -> None:
+        raise error("what went wrong")
+
+    result = CliRunner().invoke(group, ["fail"])
+    assert result.exit_code == code
+    assert result.stderr == "Error: what went wrong\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["graphs"],
+        ["process"],
+        ["work"],
+        ["serve"],
+        ["attribute"],
+        ["up"],
+        ["invariants"],
+        ["doctor"],
+    ],
+)
+def test_a_database_as_store_is_refused_clearly(arguments: list[str]) -> None:
+    result = CliRunner().invoke(cli, [*arguments, "--store", "postgresql://db/memtrace"])
+    assert result.exit_code == 2
+    assert "version" in result.stderr
+
+
+@pytest.mark.parametrize("method", ["auto", "model", "agent"])
+def test_a_method_that_is_not_built_is_refused_clearly(tmp_path: Path, method: str) -> None:
+    result = CliRunner().invoke(cli, ["attribute", "--store", str(tmp_path), "--method", method])
+    assert result.exit_code == 2
+    assert "--method rules" in result.stderr
+
+
+def test_without_the_collector_extra_the_script_says_what_to_install() -> None:
+    program = "import sys; sys.modules['click'] = None; from memtrace_collector.__main__ import *"
+    result = subprocess.run(
+        [sys.executable, "-c", f"{program}; main()"],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert result.returncode == 2
+    assert 'pip install "memtrace-otel[collector]"' in result.stderr
+    assert "Traceback" not in result.stderr
