@@ -104,11 +104,16 @@ class _Known:
             together = [match for match in equal if match.origin == best.origin]
             chosen += together if kind == "delivered" else [best]
         self.delivered = [match for match in chosen if match.kind == "delivered"]
+        texts = [match.text for match in self.delivered]
         self._whole: dict[tuple[int, Kind], Match] = {}
         self._inside: dict[int, list[Match]] = {}
         for match in chosen:
             for index in match.whole:
                 self._whole.setdefault((index, match.kind), match)
+            # An answer that repeated a memory word for word stands wherever the memory does.
+            repeats = match.kind in ("message", "answer")
+            if repeats and any(match.text in text for text in texts):
+                continue
             for index in set(match.indexes).difference(match.whole):
                 self._inside.setdefault(index, []).append(match)
 
