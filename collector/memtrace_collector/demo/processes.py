@@ -11,7 +11,8 @@ from pathlib import Path
 from memtrace_collector.errors import UnreachableError
 
 START_SECONDS = 30.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 45.0
+"""Longer than `up` takes to drain what it has taken."""
 _TAIL_LINES = 15
 
 

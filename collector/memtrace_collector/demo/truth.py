@@ -141,5 +141,5 @@ def _recorded(item: Mapping[str, Any]) -> Recorded:
         start_ns=item["start_ns"],
         composite=item["composite"],
         response_id=item["response_id"],
-        inputs=tuple(item["inputs"]),
+        inputs=tuple(item["used"]),
     )

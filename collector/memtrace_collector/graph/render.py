@@ -117,6 +117,7 @@ def _operation_json(operation: Operation, parents: Sequence[OperationKey]) -> di
         "start_ns": operation.start_ns,
         "end_ns": operation.end_ns,
         "composite": operation.composite,
+        "response_id": operation.response_id,
         **{label: list(refs) for label, refs in _parts(operation)},
         "decisions": [list(item) for item in operation.decisions],
         "edges": [list(item) for item in operation.edges],
