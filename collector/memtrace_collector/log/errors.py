@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from memtrace_collector.errors import StoreInUseError
+
 
 class LogError(Exception):
     """The log could not do what was asked; nothing acknowledged is affected."""
@@ -15,5 +17,5 @@ class LogUnavailableError(LogError):
     """The disk refused the write (full, failing, read-only) or the log is closing: retry later."""
 
 
-class LogInUseError(LogError):
+class LogInUseError(LogError, StoreInUseError):
     """Another process owns this log folder."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import mmap
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -26,7 +25,6 @@ logger = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 20
 _SUFFIX = ".log"
-POLL_SECONDS = 0.05
 
 
 class Entry(NamedTuple):
@@ -88,31 +86,6 @@ def read(
         sealed = end is not None or number != numbers[-1]
         with segment_path(folder, number).open("rb", buffering=_BUFFER_BYTES) as file:
             yield from read_segment(file, LogPosition(number, start), limit, sealed, on_damage)
-
-
-def tail(
-    folder: Path,
-    position: LogPosition,
-    stop: threading.Event,
-    wait: Wait | None = None,
-    on_damage: OnDamage = report_damage,
-) -> Iterator[Entry | None]:
-    """As :func:`read`, going on until ``stop``; ``None`` each time the end is reached.
-
-    ``wait``: how to learn of new records (``SegmentLog.wait`` in the owner's process);
-    without it the folder is polled.
-    """
-    while not stop.is_set():
-        for entry in read(folder, position, on_damage):
-            position = entry.next
-            yield entry
-            if stop.is_set():
-                return
-        yield None
-        if wait is None:
-            stop.wait(POLL_SECONDS)
-        else:
-            wait(position, POLL_SECONDS)
 
 
 def read_segment(

@@ -8,6 +8,7 @@ a new segment: after a failed sync the kernel may drop dirty pages and report su
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -81,12 +82,15 @@ class SegmentLog:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self._metrics = metrics
-        self._lock_fd = _take_ownership(folder)
-        self.recovered = recover(folder)
+        with contextlib.ExitStack() as opened:
+            opened.callback(os.close, _take_ownership(folder))
+            self.recovered = recover(folder)
+            self._durable_end = DurableEnd(folder)
+            opened.callback(self._durable_end.close)
+            self._end = self.recovered.end
+            self._durable_end.publish(self._end)
+            self._opened = opened.pop_all()
         metrics.add("memtrace.log.torn_bytes", self.recovered.torn_bytes)
-        self._durable_end = DurableEnd(folder)
-        self._durable_end.publish(self.recovered.end)
-        self._end = self.recovered.end
         self._writer = _SegmentWriter(folder, self._end.segment, segment_bytes, fsync)
         self._max_bytes = max_queued_bytes
         self._max_records = max_queued_records
@@ -143,8 +147,7 @@ class SegmentLog:
         with self._grown:
             self._grown.notify_all()
         self._writer.close()
-        self._durable_end.close()
-        os.close(self._lock_fd)
+        self._opened.close()
 
     def _run(self) -> None:
         while batch := self._next_batch():

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import Delivery
+from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.log.reader import Entry, Wait, read
 from memtrace_collector.metrics import NULL_METRICS, Metrics
@@ -89,7 +90,9 @@ class Forwarder:
         """Send on what is durable and settled, until the end or a refusal that may pass."""
         sent = 0
         projected = self._store.cursor()
-        for entry in read(self._folder, self._store.cursor(self._cursor)):
+        position = self._store.cursor(self._cursor)
+        durable_end = read_durable_end(self._folder) or position
+        for entry in read(self._folder, position):
             if entry.next > projected:
                 projected = self._store.cursor()
                 if entry.next > projected and not self._has_waited(entry):
@@ -97,8 +100,11 @@ class Forwarder:
             delivery = self._forward(entry)
             if delivery is not None and delivery.outcome == "retry":
                 return Progress(sent, retry=delivery)
-            self._store.set_cursor(self._cursor, entry.next)
+            position = entry.next
+            self._store.set_cursor(self._cursor, position)
             sent += 1
+        if durable_end > position:
+            self._store.set_cursor(self._cursor, durable_end)  # only damage was left
         return Progress(sent)
 
     def run(self, stop: threading.Event) -> None:

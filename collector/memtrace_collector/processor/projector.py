@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
 from memtrace_collector.metrics import NULL_METRICS, Metrics
@@ -75,7 +76,11 @@ class Projector:
         self._quarantine = Quarantine(log_folder, metrics)
 
     def run_once(self) -> int:
-        """Project everything durable from the cursor on; the number of records read."""
+        """Project everything durable from the cursor on; the number of records read.
+
+        Afterwards the cursor stands at (or behind) what was the durable end at the call, also
+        where only damage was left to read.
+        """
         records = 0
         for batch in self._batches(self._store.cursor(CURSOR)):
             self._apply(batch)
@@ -101,6 +106,7 @@ class Projector:
                 self._wait(position, _IDLE_SECONDS)
 
     def _batches(self, position: LogPosition) -> Iterator[_Batch]:
+        durable_end = read_durable_end(self._folder) or position
         facts: _Facts = []
         records = skipped = size = 0
         end = position
@@ -115,7 +121,8 @@ class Projector:
                 yield _Batch(facts, records, skipped, end)
                 facts = []
                 records = skipped = size = 0
-        if records:
+        end = max(end, durable_end)
+        if end > position:
             yield _Batch(facts, records, skipped, end)
 
     def _facts(self, entry: Entry) -> _Facts:

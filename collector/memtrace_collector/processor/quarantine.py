@@ -25,7 +25,7 @@ _MAX_REASON_CHARS = 500
 
 
 class Quarantine:
-    """Notes each position once, also over restarts; at most ``MAX_NOTES``, then only counts."""
+    """Notes and counts each position once, over restarts too; beyond ``MAX_NOTES`` only counts."""
 
     def __init__(self, folder: Path, metrics: Metrics = NULL_METRICS) -> None:
         self._path = folder / FILE_NAME
@@ -34,18 +34,17 @@ class Quarantine:
 
     def poison(self, position: LogPosition, error: BaseException) -> None:
         """A record that is intact in the log, and cannot be projected."""
-        self._metrics.add("memtrace.projection.quarantined", 1, reason="poison")
-        self._note(position, f"{type(error).__name__}: {error}")
+        self._note(position, "poison", f"{type(error).__name__}: {error}")
 
     def damage(self, damage: Damage) -> None:
         """A stretch of the log that is not readable."""
-        self._metrics.add("memtrace.projection.quarantined", 1, reason="damaged")
-        self._note(damage.position, f"{damage.size} damaged bytes ({damage.reason})")
+        self._note(damage.position, "damaged", f"{damage.size} damaged bytes ({damage.reason})")
 
-    def _note(self, position: LogPosition, reason: str) -> None:
+    def _note(self, position: LogPosition, kind: str, reason: str) -> None:
         if position in self._noted:
             return
         logger.error("log record at %s is quarantined: %s", tuple(position), reason)
+        self._metrics.add("memtrace.projection.quarantined", 1, kind=kind)
         if len(self._noted) >= MAX_NOTES:
             return
         self._noted.add(position)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import threading
 import time
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 import grpc
 import uvicorn
 
+from memtrace_collector.errors import WrongUseError
 from memtrace_collector.receiver import grpc as otlp_grpc
 from memtrace_collector.receiver.http import OtlpHttp
 from memtrace_collector.receiver.ingest import Ingest
@@ -26,7 +26,7 @@ _GRPC_THREADS = 16
 _BACKLOG = 2048
 
 
-class ListenError(Exception):
+class ListenError(WrongUseError):
     """A port cannot be listened on; the message says which and why."""
 
 
@@ -104,14 +104,6 @@ class ReceiverServer:
                 self.stop(0)
                 raise ListenError("the OTLP/HTTP server did not start")
             time.sleep(0.005)
-
-
-def is_loopback(host: str) -> bool:
-    """True for addresses that only this machine can reach."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:

@@ -18,7 +18,7 @@ from memtrace_collector.log import segments
 from memtrace_collector.log.errors import LogInUseError, LogOverloadedError, LogUnavailableError
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.log.reader import Damage, read, segment_numbers, segment_path, tail
+from memtrace_collector.log.reader import Damage, read, segment_numbers, segment_path
 from memtrace_collector.log.segments import SegmentLog
 
 DEADLINE = 20.0
@@ -264,29 +264,48 @@ def test_a_record_whose_sender_left_is_not_written(
     assert bodies(tmp_path) == [b"kept"]
 
 
-@pytest.mark.parametrize("in_owner", [True, False])
-def test_a_tailing_reader_follows_the_writer_across_segments(
-    tmp_path: Path, in_owner: bool
-) -> None:
+def test_a_reader_that_waits_follows_the_writer_across_segments(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path, segment_bytes=200)
-    stop = threading.Event()
+    expected = [b"%d" % number for number in range(200)]
     found: list[bytes] = []
 
     def follow() -> None:
-        entries = tail(tmp_path, START, stop, log.wait if in_owner else None)
-        found.extend(entry.record.body for entry in entries if entry is not None)
+        position = START
+        while len(found) < len(expected) and log.wait(position, DEADLINE):
+            for entry in read(tmp_path, position):
+                found.append(entry.record.body)
+                position = entry.next
 
     thread = threading.Thread(target=follow)
     thread.start()
-    expected = [b"%d" % number for number in range(200)]
     append_all(log, expected)
-    give_up = time.monotonic() + DEADLINE
-    while len(found) < len(expected) and time.monotonic() < give_up:
-        time.sleep(0.005)
-    stop.set()
     thread.join(DEADLINE)
     log.close()
     assert found == expected
+
+
+def test_waiting_ends_with_the_time_out_or_the_log(log: SegmentLog) -> None:
+    append_all(log, [b"x"])
+    assert log.wait(START, 0)
+    assert not log.wait(log.end, 0.01)
+    waiting = threading.Thread(target=log.wait, args=(log.end, DEADLINE))
+    waiting.start()
+    log.close()
+    waiting.join(DEADLINE)
+    assert not waiting.is_alive()
+
+
+def test_a_folder_that_could_not_be_opened_is_free_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(segments, "recover", fail)
+        with pytest.raises(OSError, match="Input/output"):
+            SegmentLog(tmp_path)
+    SegmentLog(tmp_path).close()
 
 
 APPENDER = """

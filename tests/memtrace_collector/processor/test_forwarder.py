@@ -288,6 +288,12 @@ def test_a_record_that_cannot_be_read_is_not_sent_on_and_blocks_nobody(
     assert len(destination.seen) == 3
 
 
+def test_the_cursor_reaches_the_end_also_when_nothing_was_to_be_sent(pipeline: Pipeline) -> None:
+    span = memory_span(1, 1, "ingest", outputs=[MESSAGE])
+    pipeline.forward(request(span), request(span))
+    assert pipeline.store.cursor("forward:test") == pipeline.log.end
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     give_up = time.monotonic() + DEADLINE
     while not condition():

@@ -118,7 +118,7 @@ def test_a_poison_record_is_noted_once_and_stops_nobody(log: SegmentLog) -> None
         store = InMemoryFactStore()
         Projector(log.folder, store, RecordReader(), metrics=metrics).run_once()
         assert count(store) == 2
-    assert metrics.counts["memtrace.projection.quarantined"] == 2
+    assert metrics.counts["memtrace.projection.quarantined"] == 1
     (note,) = (log.folder / "quarantine.jsonl").read_text().splitlines()
     assert LogPosition(json.loads(note)["segment"], json.loads(note)["offset"]) == positions[1]
     assert "InvalidRequestError" in json.loads(note)["reason"]
@@ -188,6 +188,19 @@ def test_damage_in_the_log_is_noted_and_the_rest_projected(log: SegmentLog) -> N
     assert project(log, store) == 2
     (note,) = (log.folder / "quarantine.jsonl").read_text().splitlines()
     assert json.loads(note)["offset"] == positions[1].offset
+
+
+def test_the_cursor_reaches_the_end_also_over_damage_at_it(log: SegmentLog) -> None:
+    append(log, ingest(1), ingest(2))
+    log.close()
+    path = segment_path(log.folder, 1)
+    path.write_bytes(path.read_bytes()[:-1])
+    segment_path(log.folder, 2).touch()
+    reopened = SegmentLog(log.folder, fsync=False)
+    store = InMemoryFactStore()
+    assert project(reopened, store) == 1
+    assert store.cursor() == reopened.end
+    reopened.close()
 
 
 def test_a_large_log_is_applied_in_several_batches(
