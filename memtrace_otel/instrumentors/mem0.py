@@ -16,7 +16,7 @@ import logging
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -36,7 +36,6 @@ from memtrace_otel.instrumentors.mem0_shells import (
     Observation,
     Opener,
     async_shell,
-    is_observed,
     offered,
     sync_shell,
 )
@@ -55,9 +54,14 @@ INNER = {
     "_delete_memory": "remove",
 }
 """Inner methods and the seam that each of them is."""
-POOLED = ("_add_to_vector_store", "_search_vector_store", "_get_all_from_vector_store")
+POOLED = (
+    "_add_to_vector_store",
+    "_add_to_graph",
+    "_search_vector_store",
+    "_get_all_from_vector_store",
+)
 """Inner methods that ``Memory`` of 1.x hands to a thread pool."""
-PARTS = {
+PARTS: Mapping[str, Mapping[str, str | None]] = {
     "llm": {"generate_response": "model"},
     "vector_store": {
         "search": "search",
@@ -68,8 +72,10 @@ PARTS = {
     },
     "reranker": {"rerank": "rerank"},
     "db": {"get_last_messages": "last_messages"},
+    "graph": {"search": None, "get_all": None},
 }
-"""Attributes of a memory, their methods, and the seam that each of these is."""
+"""Attributes of a memory, their methods, and the seam that each of these is. Without one it is
+only run in its caller's context: ``Memory`` of 1.x hands it to a thread pool."""
 
 
 class Replacement(NamedTuple):
@@ -122,7 +128,7 @@ class Patches:
         self._library: Library | None = None
         self._hooked = False
         self._replaced: list[Replacement] = []
-        self._known_parts: weakref.WeakSet[type] = weakref.WeakSet()
+        self._known_parts: dict[str, weakref.WeakSet[type]] = {}
 
     def enable(self, library: Library) -> None:
         """Wrap mem0's classes: now if it is imported, else as soon as it is."""
@@ -157,18 +163,16 @@ class Patches:
             openers = public_openers(library, reader)
             for owner in (getattr(module, name) for name in CLASSES):
                 for name in PUBLIC:
-                    self._replace(owner, name, self._outermost(openers[name]))
+                    self._replace(owner, name, self._public(openers[name]))
                 for name, seam in INNER.items():
                     self._replace(owner, name, offered(seam), pooled=name in POOLED)
                 for name in POOLED:
                     if name not in INNER:
                         self._replace(owner, name, None, pooled=True)
 
-    def _outermost(self, opener: Opener) -> Opener:
-        """A public method called by mem0 itself belongs to the operation that is open."""
-
+    def _public(self, opener: Opener) -> Opener:
         def open_public(memory: Any, arguments: Arguments) -> Observation | None:
-            if self._library is None or is_observed() or runtime.get().provider() is None:
+            if self._library is None or runtime.get().provider() is None:
                 return None
             self._wrap_parts(memory)
             return opener(memory, arguments)
@@ -178,14 +182,17 @@ class Patches:
     def _wrap_parts(self, memory: object) -> None:
         for part, methods in PARTS.items():
             kind = type(getattr(memory, part, None))
-            if kind in self._known_parts:
-                continue
-            with self._lock:
-                self._known_parts.add(kind)
-                for name, seam in methods.items():
-                    owner = next((base for base in kind.__mro__ if name in vars(base)), None)
-                    if owner is not None:
-                        self._replace(owner, name, offered(seam, part))
+            if kind not in self._known_parts.get(part, ()):
+                self._wrap_part(part, kind, methods)
+
+    def _wrap_part(self, part: str, kind: type, methods: Mapping[str, str | None]) -> None:
+        with self._lock:
+            self._known_parts.setdefault(part, weakref.WeakSet()).add(kind)
+            for name, seam in methods.items():
+                owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+                if owner is not None:
+                    opener = offered(seam, part) if seam else None
+                    self._replace(owner, name, opener, pooled=seam is None)
 
     def _replace(
         self, owner: type, name: str, opener: Opener | None, *, pooled: bool = False

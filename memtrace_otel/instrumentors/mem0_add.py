@@ -36,7 +36,7 @@ class AddStage(Stage):
         self, memory: object, library: Library, reader: ReplyReader, arguments: Arguments
     ) -> None:
         graphs = identity.graph_ids(identity.scope_of(arguments))
-        given = identity.messages_of(arguments["messages"], arguments.get("metadata"))
+        self._given = identity.messages_of(arguments["messages"], arguments.get("metadata"))
         super().__init__(
             memory,
             library,
@@ -45,7 +45,7 @@ class AddStage(Stage):
             composite=True,
         )
         self.reader = reader
-        self.messages = [message.variable for message in given]
+        self.messages = [message.variable for message in self._given]
         self.facts: list[Variable] = []
         self._infer = bool(arguments.get("infer", True))
         self._procedural = arguments.get("memory_type") == PROCEDURAL and bool(
@@ -53,8 +53,10 @@ class AddStage(Stage):
         )
         self._in_pipeline = False
         self._raw = list(self.messages)
+
+    def begin(self) -> None:
         self.operation.inputs(*self.messages)
-        for message in given:
+        for message in self._given:
             self._ingest(message)
 
     def on_pipeline(self, _arguments: Arguments, /) -> Observation | None:
@@ -134,7 +136,9 @@ class SummaryStage(ModelStage[AddStage]):
 
     def __init__(self, add: AddStage) -> None:
         super().__init__(add, semconv.STEP_CONSOLIDATE)
-        self.operation.inputs(*add.messages)
+
+    def begin(self) -> None:
+        self.operation.inputs(*self.add.messages)
 
     def _read(self, reply: object) -> None:
         text = self.add.reader.text(reply)
@@ -147,9 +151,12 @@ class ExtractStage(ModelStage[Add]):
 
     def __init__(self, add: Add, shown: Sequence[Variable] = ()) -> None:
         super().__init__(add, semconv.STEP_EXTRACT)
-        self.operation.inputs(*add.messages)
-        if shown:
-            self.operation.shown(*shown)
+        self._shown = shown
+
+    def begin(self) -> None:
+        self.operation.inputs(*self.add.messages)
+        if self._shown:
+            self.operation.shown(*self._shown)
 
     def extracted(self, texts: Sequence[str]) -> None:
         """Take down the facts. Which message made which is known only when there is one."""
@@ -176,9 +183,13 @@ class ExistingSearch(ChildStage[AddStage]):
 
     def __init__(self, add: AddStage, arguments: Arguments, inputs: Sequence[Variable]) -> None:
         super().__init__(add, semconv.STEP_RETRIEVE)
-        self.operation.inputs(*inputs)
-        self.operation.limits(k=arguments.get("limit", arguments.get("top_k")))
+        self._inputs = inputs
+        self._limit = arguments.get("limit", arguments.get("top_k"))
         self.rows: list[Row] = []
+
+    def begin(self) -> None:
+        self.operation.inputs(*self._inputs)
+        self.operation.limits(k=self._limit)
 
     def _finish(self, result: object, /) -> None:
         self.rows = rows_of(result)

@@ -117,9 +117,11 @@ class DecideStage(ModelStage[AddV1]):
     def __init__(self, add: AddV1, candidates: Candidates) -> None:
         super().__init__(add, semconv.STEP_DECIDE)
         self._candidates = candidates
-        self.operation.inputs(*add.facts)
-        if candidates:
-            self.operation.shown(*candidates.values())
+
+    def begin(self) -> None:
+        self.operation.inputs(*self.add.facts)
+        if self._candidates:
+            self.operation.shown(*self._candidates.values())
 
     def _read(self, reply: object) -> None:
         known = {fact.ref for fact in self.add.facts}

@@ -132,9 +132,11 @@ class BatchInsert(Observation):
     def __init__(self, add: AddV2, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         self._add = add
         self._payloads = payloads
-        for record_id, payload in payloads.items():
-            add.create(record_id, payload)
         super().__init__(add.memory)
+
+    def begin(self) -> None:
+        for record_id, payload in self._payloads.items():
+            self._add.create(record_id, payload)
 
     def _finish(self, _result: object, /) -> None:
         for record_id, payload in self._payloads.items():

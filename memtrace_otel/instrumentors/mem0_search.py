@@ -32,12 +32,15 @@ class ReadStage(Stage):
         super().__init__(
             memory, library, semconv.STEP_RETRIEVE, graph_id=graphs[0] if graphs else None
         )
-        if graphs[1:]:
-            self.operation.reads(*graphs[1:])
+        self._other_graphs = graphs[1:]
         self.arguments = arguments
         self.limit = arguments.get("limit", arguments.get("top_k"))
         self.threshold = arguments.get("threshold")
+
+    def begin(self) -> None:
         self.operation.limits(k=self.limit, threshold=self.threshold)
+        if self._other_graphs:
+            self.operation.reads(*self._other_graphs)
 
     def _finish(self, result: object, /) -> None:
         items = items_of(result)
@@ -54,10 +57,12 @@ class SearchStage(ReadStage):
 
     def __init__(self, memory: object, library: Library, arguments: Arguments) -> None:
         super().__init__(memory, library, arguments)
-        query = arguments["query"]
-        self.operation.inputs(references.query(query))
         self._candidates: list[Row] = []
-        self._reranked: set[str] | None = None
+        self._reranked: set[str] = set()
+
+    def begin(self) -> None:
+        super().begin()
+        self.operation.inputs(references.query(self.arguments["query"]))
 
     def on_search(self, _arguments: Arguments, /) -> Observation | None:
         return Peek(self.memory, self._saw)
@@ -85,7 +90,7 @@ class SearchStage(ReadStage):
                 self.operation.dropped(self.record(row.id, row.payload), score, reason, rank)
 
     def _reason(self, row: Row) -> str:
-        if self._reranked is not None and row.id in self._reranked:
+        if row.id in self._reranked:
             return "rerank"
         hidden = self.library.major >= 2 and not self.arguments.get("show_expired")
         if hidden and _has_expired(row.payload):
@@ -104,9 +109,13 @@ class RerankStage(Stage):
     def __init__(self, search: SearchStage, arguments: Arguments) -> None:
         super().__init__(search.memory, search.library, semconv.STEP_RERANK)
         self._search = search
+        self._arguments = arguments
         self._given = items_of(arguments["documents"])
-        self.operation.inputs(references.query(arguments["query"]), *self._versions(self._given))
-        self.operation.limits(k=arguments.get("top_k"))
+
+    def begin(self) -> None:
+        query = references.query(self._arguments["query"])
+        self.operation.inputs(query, *self._versions(self._given))
+        self.operation.limits(k=self._arguments.get("top_k"))
 
     def _finish(self, result: object, /) -> None:
         kept = items_of(result)

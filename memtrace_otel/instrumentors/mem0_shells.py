@@ -18,7 +18,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memtrace_otel.guard import guarded
+from memtrace_otel.guard import guard, guarded
 
 Arguments = Mapping[str, Any]
 """Bound arguments of a call by name, defaults filled in, without ``self``."""
@@ -34,6 +34,9 @@ class Observation:
     def __init__(self, memory: object) -> None:
         self.memory = memory
         self._token: contextvars.Token[Observation | None] | None = _innermost.set(self)
+
+    def begin(self) -> None:
+        """Take down what is known before the call. The observation is open already."""
 
     def returned(self, result: object) -> None:
         """The call came back with ``result``."""
@@ -214,7 +217,11 @@ def _open(
     bound.apply_defaults()
     arguments = dict(bound.arguments)
     arguments.update(arguments.pop("kwargs", None) or {})
-    return opener(instance, arguments)
+    observation = opener(instance, arguments)
+    if observation is not None:
+        with guard("mem0"):  # what was opened must be closed, whatever goes wrong here
+            observation.begin()
+    return observation
 
 
 @guarded

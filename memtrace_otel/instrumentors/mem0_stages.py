@@ -136,8 +136,11 @@ class WriteStage(Stage):
     ) -> None:
         super().__init__(memory, library, step, record_id=record_id)
         self._old: Variable | None = None
-        if sources:
-            self.operation.inputs(*sources)
+        self._sources = sources
+
+    def begin(self) -> None:
+        if self._sources:
+            self.operation.inputs(*self._sources)
 
     def on_get(self, _arguments: Arguments, /) -> Observation | None:
         return Peek(self.memory, self._saw)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import memtrace_otel
 from memtrace_otel import testing
 from tests.instrumentors import mem0_kit
 from tests.instrumentors.mem0_kit import KINDS, World, children, fact, lineage, mem, msg, world
@@ -242,6 +243,47 @@ def test_a_failing_extraction_call_reaches_the_caller_unchanged(w: World) -> Non
         assert w.spans.one(step)["attributes"]["error.type"] == (
             f"{type(raised.value).__module__}.{type(raised.value).__qualname__}"
         )
+
+
+def test_each_call_of_the_model_is_made_inside_the_operation_that_it_belongs_to(
+    w: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    completions = w.memory.llm.client.chat.completions
+    create, seen = completions.create, []
+
+    def record(**kwargs: Any) -> Any:
+        operation = memtrace_otel.current_operation()
+        seen.append(operation and operation.step)
+        return create(**kwargs)
+
+    monkeypatch.setattr(completions, "create", record)
+    w.add(TOLD, facts("Lives in Lisbon"), decision(("0", "ADD", "Lives in Lisbon")))
+    assert seen == ["extract", "decide"]
+
+
+def test_the_graph_store_works_inside_the_operation_although_mem0_uses_threads(w: World) -> None:
+    seen: list[str | None] = []
+
+    class GraphStore:
+        def note(self, *_: Any) -> list[Any]:
+            operation = memtrace_otel.current_operation()
+            seen.append(operation and operation.step)
+            return []
+
+        def add(self, *given: Any) -> list[Any]:
+            return self.note(*given)
+
+        def search(self, *given: Any) -> list[Any]:
+            return self.note(*given)
+
+        def get_all(self, *given: Any) -> list[Any]:
+            return self.note(*given)
+
+    w.memory.graph, w.memory.enable_graph = GraphStore(), True
+    w.add("My cat is grey", infer=False)
+    w.search("cat")
+    w.get_all()
+    assert seen == ["add", "retrieve", "retrieve"]
 
 
 def test_content_is_captured_with_the_variable_where_it_is_first_seen(w: World) -> None:
