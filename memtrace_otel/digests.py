@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memtrace_otel import variables
-from memtrace_otel.variables import DigestKey
+from memtrace_otel.variables import DigestKey, is_opaque
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -23,6 +23,13 @@ _BLOCK = 64
 _MAX_CACHED_CHARS = 1_000
 _GENERATION = 2_048
 _MAX_PREFIX_BYTES = 100
+
+
+Parts = tuple[str, object, object, str, str, Mapping[str, object] | None]
+"""kind, content, id, system, store and state of a variable version.
+
+With a system the id is the library's own, else a declared one; without an id the content digest
+is the id."""
 
 
 class Recent(Generic[K, V]):
@@ -72,7 +79,15 @@ class Recent(Generic[K, V]):
 class Digests:
     """Digests, ids and references under one key."""
 
-    __slots__ = ("_ids", "_inner", "_outer", "_prefixes", "_texts", "key", "key_name")
+    __slots__ = (
+        "_ids",
+        "_inner",
+        "_outer",
+        "_prefixes",
+        "_texts",
+        "key",
+        "key_name",
+    )
 
     def __init__(self, key: DigestKey) -> None:
         self.key = key
@@ -80,30 +95,22 @@ class Digests:
         self._inner, self._outer = _states(key.secret)
         self._texts: Recent[str, str] = Recent(_GENERATION)
         self._ids: Recent[object, str] = Recent(_GENERATION)
-        self._prefixes: Recent[tuple[str, str], str] = Recent(_GENERATION)
+        self._prefixes: dict[tuple[str, str], str] = {}
 
-    def reference(
-        self,
-        kind: str,
-        content: object,
-        identifier: object,
-        system: str,
-        store: str,
-        state: Mapping[str, object] | None,
-    ) -> str:
-        """The reference of a variable version: :func:`variables.make` in its wire form.
-
-        ``identifier`` is a library's own id when ``system`` is given, else a declared one;
-        without any, the content digest is the id.
-        """
-        if type(content) is str:
-            digest = self._texts.young.get(content) or self.digest(content)
-        else:
+    def reference(self, parts: Parts) -> str:
+        """The reference of a variable version: :func:`variables.make` in its wire form."""
+        kind, content, identifier, system, store, state = parts
+        digest = self._texts.young.get(content) if type(content) is str else None
+        if digest is None:
             digest = self.digest(content)
         if identifier is None:
             name = digest
         elif system:
-            name = self.library_id(system, identifier, store)
+            prefix = self._prefixes.get((system, store))
+            if prefix and type(identifier) is str and is_opaque(identifier):
+                name = prefix + identifier
+            else:
+                name = self.library_id(system, identifier, store)
         else:
             name = self.declared_id(str(identifier))
         if state:
@@ -115,19 +122,24 @@ class Digests:
         if type(content) is not str or len(content) > _MAX_CACHED_CHARS:
             return self._digest(variables.content_bytes(content))
         texts = self._texts
-        known = texts.young.get(content) or texts.old.get(content)
-        if known is None:
-            known = self._digest(variables.clean_text(content).encode())
-        texts.young[content] = known
-        if len(texts.young) > _GENERATION:
+        digest = texts.young.get(content) or texts.old.get(content)
+        if digest is None:
+            digest = self._digest(variables.clean_text(content).encode())
+        young = texts.young
+        young[content] = digest
+        if len(young) > _GENERATION:
             texts.turn()
-        return known
+        return digest
 
     def library_id(self, system: str, identifier: object, store: str) -> str:
         """:func:`variables.library_id`, quick for opaque ids."""
-        text = identifier if type(identifier) is str else str(identifier)
-        if variables.is_opaque(text):
-            prefix = self._prefixes.young.get((system, store)) or self._prefix(system, store)
+        text = str(identifier)
+        if is_opaque(text):
+            prefix = self._prefixes.get((system, store))
+            if prefix is None:
+                prefix = self._prefixes[system, store] = self._prefix(system, store)
+                if len(self._prefixes) > _GENERATION:
+                    self._prefixes.clear()
             if prefix:
                 return prefix + text
         return self._remembered((system, store, text), self._library_id)
@@ -154,10 +166,8 @@ class Digests:
         """What stands before an opaque id, encoded; empty when the whole may be too long."""
         plain = f"{system}:{store}:" if store else f"{system}:"
         prefix = variables.encode_id(plain, self.key)
-        if len(prefix.encode()) > _MAX_PREFIX_BYTES or len(plain.encode()) > _MAX_PREFIX_BYTES:
-            return ""
-        self._prefixes.set((system, store), prefix)
-        return prefix
+        fits = max(len(plain.encode("utf-8", "replace")), len(prefix.encode())) <= _MAX_PREFIX_BYTES
+        return prefix if fits else ""
 
     def _digest(self, data: bytes) -> str:
         inner = self._inner.copy()

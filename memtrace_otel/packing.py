@@ -53,20 +53,22 @@ _PLAIN_LISTS = frozenset(
 _BY_REFERENCE = (semconv.TIMES, semconv.ROLES, semconv.FROM)
 
 
-def dumps_lineage(lineage: Mapping[str, object]) -> str:
+def dumps_lineage(lineage: Mapping[str, object], sequence: str, key_name: str) -> str:
     """:func:`dumps` of a lineage object, joined by hand where lists hold plain references.
 
     References hold no control characters and no surrogates, so only quotes and backslashes
-    would need escaping; the encoder takes five times as long.
+    would need escaping; the encoder takes five times as long. ``sequence`` and ``key_name`` are
+    hex digits and come last.
     """
     parts = []
     for name, value in lineage.items():
-        if name in _PLAIN_LISTS and isinstance(value, list):
+        if name in _PLAIN_LISTS and isinstance(value, list) and value:
             joined = '","'.join(value)
             if "\\" not in joined and joined.count('"') == 2 * len(value) - 2:
                 parts.append(f'"{name}":["{joined}"]')
                 continue
         parts.append(f'"{name}":{dumps(value)}')
+    parts.append(f'"{semconv.SEQ}":"{sequence}","{semconv.KEY}":"{key_name}"')
     return "{" + ",".join(parts) + "}"
 
 
@@ -105,10 +107,12 @@ def split(name: str, text: str, limit: int | None) -> dict[str, str]:
     return {name: pieces[0], **rest}
 
 
-def pack(lineage: dict[str, object], limit: int | None) -> dict[str, str]:
+def pack(
+    lineage: dict[str, object], sequence: str, key_name: str, limit: int | None
+) -> dict[str, str]:
     """The attributes that carry ``lineage``, last written, at most 64 of them."""
     truncate(lineage)
-    text = dumps_lineage(lineage)
+    text = dumps_lineage(lineage, sequence, key_name)
     if limit is None or len(text) <= limit:
         return {semconv.MEMTRACE_LINEAGE: text}
     limit = max(limit, _MIN_LIMIT)
@@ -116,7 +120,7 @@ def pack(lineage: dict[str, object], limit: int | None) -> dict[str, str]:
     while len(text) > limit * _MAX_PARTS and references:
         references //= 2
         truncate(lineage, references)
-        text = dumps(lineage)
+        text = dumps_lineage(lineage, sequence, key_name)
     return split(semconv.MEMTRACE_LINEAGE, text, limit)
 
 

@@ -13,6 +13,7 @@ from opentelemetry.util.types import AttributeValue
 from memtrace_otel import canonical_json, content, packing, semconv
 from memtrace_otel.containment import Kind, Origin
 from memtrace_otel.guard import report
+from memtrace_otel.references import DeferredVariable
 from memtrace_otel.runtime import Runtime
 from memtrace_otel.variables import Variable, VariableRef
 
@@ -21,31 +22,9 @@ _RECENT_KINDS: Mapping[str, Kind] = {
     semconv.KIND_QUERY: "query",
     semconv.KIND_ANSWER: "answer",
 }
-_RECENT_PREFIXES = tuple(f"{kind}:" for kind in _RECENT_KINDS)
 MAX_ENTRIES = 10 * semconv.MAX_REFERENCES
 """Entries kept per field while an operation runs; what comes after is only counted."""
 _RECORD_STEPS = (semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_DELETE)
-_FIELD_ORDER = (
-    semconv.INPUTS,
-    semconv.SHOWN,
-    semconv.OUTPUTS,
-    semconv.DELIVERED,
-    semconv.SCORES,
-    semconv.SCORE_KIND,
-    semconv.DROPPED,
-    semconv.LIMITS,
-    semconv.SUPERSEDES,
-    semconv.DECISIONS,
-    semconv.EDGES,
-    semconv.READS,
-    semconv.FROM,
-    semconv.TIMES,
-    semconv.ROLES,
-    semconv.INFERRED,
-    semconv.CUT,
-    semconv.COMPOSITE,
-    semconv.TRUNCATED,
-)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _NONE: list[Any] = []
 
@@ -103,20 +82,19 @@ class Record:
         texts = self.texts
         keeps = self._keeps_all or delivered
         references = []
+        resolve = self.runtime.digests.reference
         for variable in variables:
-            if not isinstance(variable, Variable):
-                ref = reference_text(variable)
-                if ref:
-                    references.append(ref)
+            if type(variable) is DeferredVariable:  # the hot path
+                ref = variable.known_ref or variable.resolve(resolve)
+                references.append(ref)
+                if (keeps or variable.kind in _RECENT_KINDS) and ref not in texts:
+                    self._keep(ref, variable.content)
                 continue
-            ref = variable.ref
-            if type(variable) is Variable:  # its reference is as the caller wrote it
-                ref = reference_text(ref)
-            if not ref:
-                continue
-            references.append(ref)
-            if (keeps or ref.startswith(_RECENT_PREFIXES)) and ref not in texts:
-                self._keep(ref, variable.content)
+            ref = reference_text(variable)
+            if ref:
+                references.append(ref)
+                if isinstance(variable, Variable) and ref not in texts:
+                    self._keep(ref, variable.content)
         return references
 
     def _keep(self, ref: str, value: object) -> None:
@@ -134,8 +112,11 @@ class Record:
             if self.begin.adopted:
                 attributes = {**self.begin.attributes, **attributes}
             _add_conventional(attributes, self.begin, self.fields)
-            self._add_content(attributes, span)
-            attributes.update(packing.pack(self._lineage(), _attribute_limit(span, self.runtime)))
+            limit = _attribute_limit(span, self.runtime)
+            if self._keeps_all and self.texts:
+                self._add_content(attributes, limit)
+            key_name = self.runtime.digests.key_name
+            attributes.update(packing.pack(self._lineage(), self.begin.sequence, key_name, limit))
             span.set_attributes(attributes)
         finally:
             if span is not self.span or not self.begin.adopted:
@@ -156,18 +137,15 @@ class Record:
             attributes=self.begin.attributes,
         )
 
-    def _lineage(self) -> dict[str, object]:
+    def _lineage(self) -> dict[str, Any]:
         fields = self.fields
         scores = fields.get(semconv.SCORES)
         if scores is not None and not any(score is not None for score in scores):
             del fields[semconv.SCORES]
-        lineage = {name: fields[name] for name in _FIELD_ORDER if name in fields}
         for name in (semconv.INPUTS, semconv.SHOWN, semconv.OUTPUTS, semconv.SUPERSEDES):
-            if name in lineage:
-                lineage[name] = list(dict.fromkeys(lineage[name]))
-        lineage[semconv.SEQ] = self.begin.sequence
-        lineage[semconv.KEY] = self.runtime.digests.key_name
-        return lineage
+            if name in fields:
+                fields[name] = list(dict.fromkeys(fields[name]))
+        return fields
 
     def _add_links(self, span: Span) -> None:
         fields = self.fields
@@ -200,11 +178,9 @@ class Record:
         message = str(error) if self.runtime.config.capture_content else None
         span.set_status(Status(StatusCode.ERROR, message))
 
-    def _add_content(self, attributes: dict[str, AttributeValue], span: Span) -> None:
+    def _add_content(self, attributes: dict[str, AttributeValue], limit: int | None) -> None:
         runtime = self.runtime
         config = runtime.config
-        if not config.capture_content or not self.texts:
-            return
         lineage = runtime.lineage
         new = [(ref, text) for ref, text in self.texts.items() if not lineage.is_published(ref)]
         published = content.publish(
@@ -213,7 +189,7 @@ class Record:
             max_value_chars=config.max_value_chars,
             max_span_chars=config.max_span_chars,
         )
-        text, cut = content.fit(published, _attribute_limit(span, runtime))
+        text, cut = content.fit(published, limit)
         if published.values and text:
             attributes[semconv.MEMTRACE_VALUES] = text
             lineage.publish(published.values)
@@ -272,7 +248,9 @@ class Record:
 
 def reference_text(given: object) -> str:
     """The text of a reference that was given as such; empty, and reported, when it is none."""
-    if isinstance(given, VariableRef):
+    if isinstance(given, Variable):
+        given = given.ref
+    elif isinstance(given, VariableRef):
         given = str(given)
     if isinstance(given, str) and 0 < given.find(":") < given.rfind("@") < len(given) - 1:
         return given if given.isprintable() else _UNSAFE.sub("\ufffd", given)

@@ -8,42 +8,36 @@ before that.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from memtrace_otel import runtime, semconv
+from memtrace_otel.digests import Parts
 from memtrace_otel.variables import Variable
 
 
 class DeferredVariable(Variable):
-    """A variable whose reference is worked out on first use."""
+    """A variable whose reference is worked out on first use.
 
-    __slots__ = ("_id", "_kind", "_state", "_store", "_system")
+    Attributes:
+        kind: the variable's kind.
+        known_ref: the reference, once worked out; else empty.
+    """
 
-    def __init__(
-        self,
-        kind: str,
-        content: object,
-        id: object = None,
-        system: str = "",
-        store: str = "",
-        state: Mapping[str, object] | None = None,
-    ) -> None:
-        self._kind = kind
-        self.content = content
-        self._id = id
-        self._system = system
-        self._store = store
-        self._state = state
-        self._ref = ""
+    __slots__ = ("_parts", "kind", "known_ref")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self.kind = parts[0]
+        self.content = parts[1]
+        self.known_ref = ""
 
     @property
     def ref(self) -> str:
-        return self._ref or self._resolve()
+        return self.known_ref or self.resolve(runtime.get().digests.reference)
 
-    def _resolve(self) -> str:
-        self._ref = ref = runtime.get().digests.reference(
-            self._kind, self.content, self._id, self._system, self._store, self._state
-        )
+    def resolve(self, reference: Callable[[Parts], str]) -> str:
+        """Work the reference out with ``reference``."""
+        self.known_ref = ref = reference(self._parts)
         return ref
 
 
@@ -72,12 +66,12 @@ class DeferredRecord(Variable):
 
 def message(content: object, id: str | None = None) -> Variable:
     """A message or document given to the system; ``id`` is taken as it is."""
-    return DeferredVariable(semconv.KIND_MESSAGE, content, id)
+    return DeferredVariable((semconv.KIND_MESSAGE, content, id, "", "", None))
 
 
 def fact(content: object, id: str | None = None) -> Variable:
     """An extracted candidate fact, or text that a decision authored."""
-    return DeferredVariable(semconv.KIND_FACT, content, id)
+    return DeferredVariable((semconv.KIND_FACT, content, id, "", "", None))
 
 
 def memory(
@@ -97,7 +91,7 @@ def memory(
         store: name of the store, where ids are unique only inside one.
         state: what else changes the record's meaning (validity, expiry, tags, status).
     """
-    return DeferredVariable(semconv.KIND_MEMORY, content, id, system, store, state)
+    return DeferredVariable((semconv.KIND_MEMORY, content, id, system, store, state))
 
 
 def deleted_memory(id: object, *, system: str, store: str = "") -> Variable:
@@ -112,24 +106,24 @@ def unknown_memory(id: object, *, system: str, store: str = "") -> Variable:
 
 def document(content: object, id: object = None, *, system: str = "", store: str = "") -> Variable:
     """An indexed chunk; ``id`` is the library's with ``system``, else taken as it is."""
-    return DeferredVariable(semconv.KIND_DOCUMENT, content, id, system, store)
+    return DeferredVariable((semconv.KIND_DOCUMENT, content, id, system, store, None))
 
 
 def query(content: object, id: str | None = None) -> Variable:
     """A question: the user's, or a rewritten one."""
-    return DeferredVariable(semconv.KIND_QUERY, content, id)
+    return DeferredVariable((semconv.KIND_QUERY, content, id, "", "", None))
 
 
 def context(content: object, id: str | None = None) -> Variable:
     """An assembled prompt or context."""
-    return DeferredVariable(semconv.KIND_CONTEXT, content, id)
+    return DeferredVariable((semconv.KIND_CONTEXT, content, id, "", "", None))
 
 
 def answer(content: object, id: str | None = None) -> Variable:
     """What the model answered: one per choice."""
-    return DeferredVariable(semconv.KIND_ANSWER, content, id)
+    return DeferredVariable((semconv.KIND_ANSWER, content, id, "", "", None))
 
 
 def prompt(content: object, id: str | None = None) -> Variable:
     """A prompt template."""
-    return DeferredVariable(semconv.KIND_PROMPT, content, id)
+    return DeferredVariable((semconv.KIND_PROMPT, content, id, "", "", None))
