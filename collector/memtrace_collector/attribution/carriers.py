@@ -96,7 +96,7 @@ class Sought:
         if not self.about(content):
             return False
         moment = self.view.moment(ref) if ref else None
-        topical = self._topical(content)
+        topical = self.topical(content)
         found = [p for part in topical for p in dates.phrases(part, moment.day if moment else None)]
         readings = [reading for phrase in found for reading in phrase.readings]
         if (
@@ -123,7 +123,7 @@ class Sought:
         moment = self.view.moment(ref)
         return self.item.temporal and self.holds(ref) is None and (moment is None or moment.assumed)
 
-    def _topical(self, content: str) -> list[str]:
+    def topical(self, content: str) -> list[str]:
         parts = text.sentences(content)
         scores = [self._topic_share(text.content_tokens(part)) for part in parts]
         best = max(scores, default=0.0)
@@ -283,10 +283,25 @@ def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> Sought:
             view, need, item, sources, _key_words(view, item, sources) if sources else keys
         )
     contents = [content for ref in given if (content := view.text(ref)) is not None]
-    if not contents or item.temporal or text.coverage(item.tokens, contents) >= KEEPS:
-        sources = given if not contents or item.temporal else everywhere
-        return Sought(view, need, item, sources, keys, stated_in_evidence=False)
+    if not contents:
+        return Sought(view, need, item, given, keys, stated_in_evidence=False)
+    if item.temporal and (readings := _times_named(plain, given)):
+        # the evidence names its own time: downstream is compared with that
+        named = Item(item.text, item.tokens, readings)
+        return Sought(view, need, named, given, keys, stated_in_evidence=False)
+    if not item.temporal and text.coverage(item.tokens, contents) >= KEEPS:
+        return Sought(view, need, item, everywhere, keys, stated_in_evidence=False)
     return _paraphrased(view, need, item, given, contents)
+
+
+def _times_named(plain: Sought, refs: Iterable[str]) -> tuple[dates.Interval, ...]:
+    found: list[dates.Interval] = []
+    for ref in refs:
+        moment = plain.view.moment(ref)
+        for part in plain.topical(plain.view.text(ref) or ""):
+            for phrase in dates.phrases(part, moment.day if moment else None):
+                found.extend(phrase.readings)
+    return tuple(found)
 
 
 def _paraphrased(
@@ -300,5 +315,5 @@ def _paraphrased(
     tokens = frozenset().union(
         *(text.content_tokens(part) for part, score in zip(parts, scores) if score == best)
     )
-    loose = Item(item.text, (tokens - need.question) or tokens, item.intervals)
+    loose = Item(item.text, (tokens - need.question) or tokens)
     return Sought(view, need, loose, given, frozenset(), loose=True, stated_in_evidence=False)

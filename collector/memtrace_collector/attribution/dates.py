@@ -214,10 +214,12 @@ def _counted(match: re.Match[str], anchor: date | None) -> _Readings:
     if unit == "day":
         return [_around(anchor + timedelta(days=sign * count), 2 if vague else 0)]
     if unit == "week":
-        return [_around(anchor + timedelta(weeks=sign * count), 10 if vague else 3)]
+        center = anchor + timedelta(weeks=sign * count)
+        return [_around(center, 10)] if vague else [_around(center, 1), _around(center, 3)]
     if unit == "month":
         moved = _shift_months(anchor, sign * count)
-        return [_around(moved, 45 if vague else 15), _month(moved.year, moved.month)]
+        exact = [] if vague else [_around(moved, 1)]
+        return [*exact, _around(moved, 45 if vague else 15), _month(moved.year, moved.month)]
     year = anchor.year + sign * count
     if not date.min.year < year < date.max.year:
         return []

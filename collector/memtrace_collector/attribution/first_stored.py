@@ -9,6 +9,7 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, Finding, abstain, at, claim
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import (
     View,
     is_deleted,
@@ -114,6 +115,16 @@ def omission(sought: Sought) -> Finding | None:
         window=view.window(
             first.operation.start_ns, view.read_ns, [first.operation, *view.writers()]
         ),
+    )
+
+
+def left_out(sought: Sought) -> tuple[Decisive, ...]:
+    """Operations that read a source and made no carrier of it: repairs that would have helped
+    although another carrier existed for a while."""
+    return tuple(
+        at(making.operation, "omission", making.source)
+        for making in makings(sought)
+        if not sought.among(making.made) and not sought.open_among(making.made)
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.first_stored import left_out
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.view import View, is_deleted, kind
 from memtrace_collector.graph.case import Write
@@ -152,7 +153,7 @@ def _lost_by(sought: Sought, error_type: str, action: str) -> Finding | None:
         first_wrong=wrong,
         aspect="time" if sought.item.temporal else None,
         mechanism="race" if _is_race(loss) else None,
-        also=also,
+        also=(*also, *left_out(sought)),
         basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
         claims=(
             claim("was stored", maker, loss.before.version),

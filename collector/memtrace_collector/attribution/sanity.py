@@ -72,7 +72,8 @@ def bad_reference(sought: Sought) -> Finding | None:
 def _supports(sought: Sought, refs: list[str], reply: str, content: frozenset[str]) -> bool:
     view = sought.view
     evidence = [view.text(ref) or "" for ref in refs]
-    if sought.item.temporal:
+    wanted = [interval for item in sought.need.items for interval in item.intervals]
+    if wanted:
         said = [r for phrase in dates.phrases(reply, view.asked_on) for r in phrase.readings]
         known = [
             reading
@@ -81,7 +82,7 @@ def _supports(sought: Sought, refs: list[str], reply: str, content: frozenset[st
             for phrase in dates.phrases(each, moment.day)
             for reading in phrase.readings
         ]
-        return dates.matches(said, known) and not dates.matches(sought.item.intervals, known)
+        return dates.matches(said, known) and not dates.matches(wanted, known)
     expected = text.content_tokens(need_text := sought.need.expected) - sought.need.question
     share = text.coverage(expected or text.content_tokens(need_text), evidence)
     return bool(content) and text.coverage(content, evidence) == 1.0 and share < 0.5

@@ -19,6 +19,8 @@ _PIECE = re.compile(
 )
 _IS_CJK = re.compile(f"[{_CJK}]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|[\n;]+")
+_ABBREVIATIONS = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "jr", "sr", "vs", "no"})
+"""Words whose full stop ends no sentence."""
 _BREAKS = frozenset(".!?;\n。！？；")
 _ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
 
@@ -357,7 +359,7 @@ def words(text: str) -> tuple[Word, ...]:
     for match in _PIECE.finditer(normalise(text)):
         piece = match[0]
         if piece in _BREAKS:
-            clause += 1
+            clause += not (piece == "." and found and _abbreviates(found[-1].surface))
         elif _IS_CJK.match(piece):
             pairs = [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece]
             found.extend(Word(pair, pair, clause) for pair in pairs)
@@ -366,6 +368,10 @@ def words(text: str) -> tuple[Word, ...]:
         else:
             found.append(Word(_token(piece), piece, clause))
     return tuple(found)
+
+
+def _abbreviates(surface: str) -> bool:
+    return surface[0].isupper() and surface.casefold() in _ABBREVIATIONS
 
 
 def _token(piece: str) -> str:
@@ -433,7 +439,14 @@ def polarity(text: str) -> bool | None:
 
 def sentences(text: str) -> list[str]:
     """A text's sentences, never empty ones."""
-    return [part.strip() for part in _SENTENCE.split(normalise(text)) if part.strip()]
+    found: list[str] = []
+    for part in filter(None, (part.strip() for part in _SENTENCE.split(normalise(text)))):
+        last = found[-1].rsplit(maxsplit=1)[-1].rstrip(".") if found else ""
+        if last and found[-1].endswith(".") and _abbreviates(last):
+            found[-1] = f"{found[-1]} {part}"
+        else:
+            found.append(part)
+    return found
 
 
 def coverage(needed: frozenset[str], texts: Iterable[str]) -> float:

@@ -190,6 +190,7 @@ class Worker:
             self._metrics.add("memtrace.attribution.failures", 1)
             logger.exception("case %s of answer %s failed", identity, flagged.answer.key)
             if seen.failures >= MAX_ATTEMPTS:
+                seen.settled = True
                 self.set_aside[identity] = f"{type(error).__name__}: {error}"
             return None
         finally:
