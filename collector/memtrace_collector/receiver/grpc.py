@@ -44,11 +44,8 @@ class _Export:
     def handle(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
             return self._export(body, context)
-        except RefusedError as refusal:
-            self._ingest.metrics.add(
-                "memtrace.receiver.refused", 1, transport="grpc", code=refusal.code.name
-            )
-            _abort(context, refusal)
+        except Exception as error:
+            _abort(context, self._ingest.refusal(error, "grpc"))
 
     def _export(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         ingest = self._ingest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -45,16 +44,15 @@ class OtlpHttp:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         encoding = _ENCODINGS.get(_media_type(headers))
-        with contextlib.suppress(_ClientGoneError):
-            try:
-                body = await self._export(scope, headers, encoding, receive)
-            except RefusedError as refusal:
-                self._ingest.metrics.add(
-                    "memtrace.receiver.refused", 1, transport="http", code=refusal.code.name
-                )
-                await _send_refusal(send, refusal, encoding or "json")
-            else:
-                await _send(send, 200, body, encoding or "json")
+        try:
+            body = await self._export(scope, headers, encoding, receive)
+        except _ClientGoneError:
+            return
+        except Exception as error:
+            refusal = self._ingest.refusal(error, "http")
+            await _send_refusal(send, refusal, encoding or "json")
+        else:
+            await _send(send, 200, body, encoding or "json")
 
     async def _export(
         self, scope: Scope, headers: dict[str, str], encoding: Encoding | None, receive: Receive

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from memtrace_collector.receiver.decode import InvalidRequestError, decode
 from memtrace_collector.receiver.refusal import Code, RefusedError
 from memtrace_collector.receiver.tenants import TenantOf, single_tenant
 from memtrace_collector.receiver.validate import Checked, check
+
+logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 64 << 20
 MAX_IN_FLIGHT_BYTES = 512 << 20
@@ -103,6 +106,22 @@ class Ingest:
         if checked.rejected:
             self.metrics.add("memtrace.receiver.rejected", checked.rejected, signal=signal)
         return response(signal, encoding, checked)
+
+    def refusal(self, error: Exception, transport: str) -> RefusedError:
+        """What to answer instead of an acknowledgement, counted.
+
+        An error of our own is answered as one that may pass: any other answer would make the
+        sender drop its data.
+        """
+        if isinstance(error, RefusedError):
+            refusal = error
+        else:
+            logger.error("a request could not be taken", exc_info=error)
+            refusal = RefusedError(Code.UNAVAILABLE, "internal error")
+        self.metrics.add(
+            "memtrace.receiver.refused", 1, transport=transport, code=refusal.code.name
+        )
+        return refusal
 
 
 def unavailable(error: BaseException) -> RefusedError:

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
 
+import grpc
 import httpx
 import pytest
 from google.rpc.status_pb2 import Status
@@ -19,6 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from memtrace_collector.log.errors import LogOverloadedError, LogUnavailableError
 from memtrace_collector.log.format import LogRecord
@@ -224,6 +226,28 @@ def test_a_log_that_refuses_means_come_back_later(content_type: str) -> None:
             server.stop(1)
         assert answer.status_code == 503
         assert 0 < int(answer.headers["retry-after"]) <= 5
+
+
+def test_an_error_of_our_own_never_makes_the_sender_drop_its_data(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(record: LogRecord) -> Future[LogPosition]:
+        raise RuntimeError("a bug")
+
+    server = ReceiverServer(Ingest(broken), Listen(grpc_port=0, http_port=0))
+    server.start()
+    try:
+        url = f"http://127.0.0.1:{server.http_port}/v1/traces"
+        assert post(url, traces().SerializeToString()).status_code == 503
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+            pytest.raises(grpc.RpcError) as caught,
+        ):
+            TraceServiceStub(channel).Export(traces(), timeout=10)
+    finally:
+        server.stop(1)
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "a bug" in caplog.text
 
 
 def test_too_many_bytes_in_flight_means_come_back_later(start: Callable) -> None:
