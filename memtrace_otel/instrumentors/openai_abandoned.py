@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import weakref
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol
@@ -20,30 +21,35 @@ class Endable(Protocol):
 
 
 class Abandoned:
-    """A queue of things to end, and the daemon thread that ends them."""
+    """A queue of things to end, and the daemon thread that ends them.
+
+    What is still open when the process exits is ended then.
+    """
 
     def __init__(self) -> None:
+        self._open: weakref.WeakSet[Endable] = weakref.WeakSet()
         self._queue: SimpleQueue[Endable] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def watch(self) -> None:
-        """Make sure that the thread runs. Not for destructors."""
-        thread = self._thread
-        if thread is not None and thread.is_alive():
-            return
+    def watch(self, item: Endable) -> None:
+        """Expect that ``item`` may be abandoned. Not for destructors."""
         with self._lock:
+            self._open.add(item)
             if self._thread is None:
                 atexit.register(self.drain)
-            self._thread = threading.Thread(target=self._run, name="memtrace-otel", daemon=True)
-            self._thread.start()
+            if self._thread is None or not self._thread.is_alive():  # a forked child has none
+                self._thread = threading.Thread(target=self._run, name="memtrace-otel", daemon=True)
+                self._thread.start()
 
     def put(self, item: Endable) -> None:
         """Have ``item`` ended soon. Takes no lock, may be called from a destructor."""
         self._queue.put(item)
 
     def drain(self) -> None:
-        """End now, on this thread, whatever waits."""
+        """End now, on this thread, whatever is open."""
+        for item in list(self._open):
+            item.give_up()
         with suppress(Empty):
             while True:
                 self._queue.get_nowait().give_up()

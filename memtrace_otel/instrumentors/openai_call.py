@@ -143,7 +143,7 @@ class Call:
     def watch(self) -> None:
         """The program reads the reply itself: notice when it never gets to the end."""
         self._streams = True
-        _abandoned.watch()
+        _abandoned.watch(self)
 
     def closed(self) -> None:
         """The response was closed, perhaps before its end. Takes no lock."""

@@ -3,8 +3,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -619,3 +623,40 @@ def test_a_fault_of_ours_does_not_reach_the_program(
             stub.reply("fine", "fine")
             assert ask(client, user(QUESTION)).choices[0].message.content == "fine"
             assert len(list(ask(client, user(QUESTION), stream=True))) == 3
+
+
+def test_a_stream_that_is_open_when_the_process_exits_is_recorded(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(LEAVES_A_STREAM_OPEN)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment["MEMTRACE_DIGEST_KEY"] = "plain"
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == ["memtrace.answer", "memtrace.farewell"], done.stderr
+
+
+LEAVES_A_STREAM_OPEN = """
+import openai
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+from memtrace_otel.instrumentors.openai import OpenAIInstrumentor
+from tests.instrumentors.openai_stub import OpenAIStub
+
+exporter = ConsoleSpanExporter(formatter=lambda span: span.name + chr(10))
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+OpenAIInstrumentor().instrument()
+with OpenAIStub(lambda request: "She lives in Lisbon.") as stub:
+    client = openai.OpenAI(base_url=stub.base_url, api_key="k")
+    messages = [{"role": "user", "content": "Where does Ann live?"}]
+    stream = client.chat.completions.create(model="m", messages=messages, stream=True)
+    next(stream), next(stream)
+"""
