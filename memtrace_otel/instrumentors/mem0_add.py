@@ -17,7 +17,7 @@ from memtrace_otel.instrumentors.mem0_stages import (
     rows_of,
     score_kind,
 )
-from memtrace_otel.variables import Variable
+from memtrace_otel.variables import Variable, version_of
 
 PROCEDURAL = "procedural_memory"
 
@@ -56,15 +56,15 @@ class AddStage(Stage):
 
     def begin(self) -> None:
         self.operation.inputs(*self.messages)
-        for message in self._given:
-            self._ingest(message)
 
     def on_pipeline(self, _arguments: Arguments, /) -> Observation | None:
         self._in_pipeline = True
+        self._ingest_all()
         return None
 
     def on_model(self, _arguments: Arguments, /) -> Observation | None:
         if self._procedural:
+            self._ingest_all()
             return SummaryStage(self)
         return self.on_pipeline_model() if self._in_pipeline else None
 
@@ -86,16 +86,22 @@ class AddStage(Stage):
         fact = references.fact(text)
         if self._infer or self._procedural:
             return [fact]
-        version = fact.ref.rpartition("@")[2]
+        version = version_of(fact.ref)
         for position, message in enumerate(self._raw):
-            if message.ref.rpartition("@")[2] == version:
+            if version_of(message.ref) == version:
                 return [self._raw.pop(position)]
-        return []
+        return self.messages if len(self.messages) == 1 else []
 
     def _finish(self, result: object, /) -> None:
         results = result.get("results") if isinstance(result, dict) else result
         if isinstance(results, list):
             self.operation.attribute(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(results))
+
+    def _ingest_all(self) -> None:
+        """The messages enter: mem0 has found nothing wrong with the call."""
+        given, self._given = self._given, []
+        for message in given:
+            self._ingest(message)
 
     def _ingest(self, message: identity.Message) -> None:
         operation = self.start(semconv.STEP_INGEST)

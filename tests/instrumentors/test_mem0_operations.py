@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import memtrace_otel
-from memtrace_otel import testing
+from memtrace_otel import runtime, testing
+from memtrace_otel.config import Config
 from memtrace_otel.instrumentors.mem0 import CLASSES, INNER, POOLED, PUBLIC, Mem0Instrumentor
+from memtrace_otel.runtime import Runtime
 from tests.instrumentors import mem0_kit
 from tests.instrumentors.mem0_kit import (
     GRAPH,
@@ -182,6 +185,14 @@ def test_the_librarys_exceptions_pass_unchanged_and_are_recorded(w: World) -> No
         assert span["status"] == "ERROR"
         assert span["attributes"]["error.type"] == "ValueError"
         assert "outputs" not in lineage(span)
+
+
+def test_messages_of_an_add_that_mem0_refuses_never_enter(w: World) -> None:
+    with pytest.raises(Exception, match="user_id"):
+        w.call("add", "My cat is grey")
+    add = w.spans.one("add")
+    assert add["attributes"]["error.type"] == "mem0.exceptions.ValidationError"
+    assert w.spans.steps() == ["add"]
 
 
 def test_a_wrong_call_raises_what_mem0_raises(w: World) -> None:
@@ -363,3 +374,39 @@ def test_methods_keep_their_kind_and_signature(w: World) -> None:
     assert inspect.signature(method) == inspect.signature(original)
     assert inspect.iscoroutinefunction(method) == inspect.iscoroutinefunction(original)
     assert method.__doc__ == original.__doc__
+
+
+@pytest.mark.parametrize("broken", ["messages_of", "graph_ids", "record"])
+def test_a_fault_of_ours_never_reaches_the_program(
+    w: World, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    def fault(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setenv("MEMTRACE_RAISE_INTERNAL", "0")
+    with monkeypatch.context() as patch:
+        patch.setattr(f"memtrace_otel.instrumentors.mem0_identity.{broken}", fault)
+        [result] = w.add("My cat is grey", infer=False)
+        assert [item["id"] for item in w.search("cat")] == [result["id"]]
+        w.call("update", result["id"], "My cat is black")
+    assert memtrace_otel.current_operation() is None
+    w.spans.clear()
+    w.search("cat")
+    assert w.spans.one("retrieve")["parent_span_id"] == ""
+
+
+def test_without_an_sdk_mem0_works_and_nothing_is_made(w: World) -> None:
+    before = runtime.install(Runtime(Config(digest_key="plain")))
+    try:
+        [result] = w.add("My cat is grey", infer=False)
+        assert w.stored() == {result["id"]: "My cat is grey"}
+    finally:
+        runtime.install(before)
+    assert w.spans.all() == []
+
+
+def test_unsampled_operations_leave_mem0_as_it_is(tmp_path: Path) -> None:
+    with world(tmp_path) as w, testing.capture(sampler=ALWAYS_OFF) as unsampled:
+        [result] = w.add("My cat is grey", infer=False)
+        assert w.stored() == {result["id"]: "My cat is grey"}
+        assert unsampled.all() == []
