@@ -24,274 +24,45 @@ _ABBREVIATIONS = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "jr", "sr", "
 _BREAKS = frozenset(".!?;\n。！？；")
 _ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
 
-STOP_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "above",
-        "after",
-        "again",
-        "all",
-        "also",
-        "am",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "because",
-        "been",
-        "before",
-        "being",
-        "both",
-        "but",
-        "by",
-        "can",
-        "could",
-        "did",
-        "do",
-        "does",
-        "doing",
-        "down",
-        "during",
-        "each",
-        "few",
-        "for",
-        "from",
-        "further",
-        "had",
-        "has",
-        "have",
-        "having",
-        "he",
-        "her",
-        "here",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "if",
-        "in",
-        "into",
-        "is",
-        "it",
-        "its",
-        "itself",
-        "just",
-        "me",
-        "mine",
-        "more",
-        "most",
-        "my",
-        "of",
-        "off",
-        "on",
-        "once",
-        "only",
-        "or",
-        "other",
-        "our",
-        "ours",
-        "out",
-        "over",
-        "own",
-        "please",
-        "same",
-        "she",
-        "should",
-        "so",
-        "some",
-        "such",
-        "than",
-        "that",
-        "the",
-        "their",
-        "theirs",
-        "them",
-        "then",
-        "there",
-        "these",
-        "they",
-        "this",
-        "those",
-        "to",
-        "too",
-        "under",
-        "until",
-        "up",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "while",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "will",
-        "with",
-        "would",
-        "you",
-        "your",
-        "yours",
-        "im",
-        "ive",
-        "id",
-        "youre",
-        "theyre",
-        "hes",
-        "shes",
-        "its",
-        "thats",
-        "lets",
-        "well",
-        "oh",
-        "ok",
-        "okay",
-        "yes",
-        "yeah",
-        "um",
-        "hmm",
-        "really",
-        "actually",
-        "now",
-        "currently",
-        "still",
-        "may",
-        "might",
-        "shall",
-        "must",
-        "got",
-        "get",
-        "one",
-        "way",
-        "let",
-        "know",
-        "think",
-        "say",
-        "tell",
-        "call",
-        "name",
-        "called",
-        "named",
-        "time",
-        "thing",
-    ]
-)
+_STOP_WORDS = """
+    a about above after again all also am an and any are as at be because been before being both
+    but by can could did do does doing down during each few for from further had has have having
+    he her here hers him his how i if in into is it its itself just me mine more most my of off
+    on once only or other our ours out over own please same she should so some such than that
+    the their theirs them then there these they this those to too under until up us very was we
+    were what when where which while who whom whose why will with would you your yours im ive id
+    youre theyre hes shes its thats lets well oh ok okay yes yeah um hmm really actually now
+    currently still may might shall must dr mr mrs ms prof got get one way let know think say
+    tell call name called named time thing
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 """Words that carry no information of their own (after contraction marks are removed)."""
 
-NEGATIONS = frozenset(
-    [
-        "no",
-        "not",
-        "never",
-        "none",
-        "nobody",
-        "nothing",
-        "neither",
-        "nor",
-        "without",
-        "cannot",
-        "cant",
-        "dont",
-        "doesnt",
-        "didnt",
-        "isnt",
-        "arent",
-        "wasnt",
-        "werent",
-        "wont",
-        "wouldnt",
-        "shouldnt",
-        "couldnt",
-        "hasnt",
-        "havent",
-        "hadnt",
-        "aint",
-    ]
-)
+_NEGATIONS = """
+    no not never none nobody nothing neither nor without cannot cant dont doesnt didnt isnt
+    arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt aint
+"""
+NEGATIONS = frozenset(_NEGATIONS.split())
 _NEGATION_REACH = 4
 
 GENERIC_NAMES = frozenset({"user", "assistant", "speaker", "person", "agent", "customer", "memory"})
 """What texts about an owner call the people in the conversation."""
 
-_NUMBER_WORDS = (
-    {
-        word: str(value)
-        for value, word in enumerate(
-            [
-                "zero",
-                "one",
-                "two",
-                "three",
-                "four",
-                "five",
-                "six",
-                "seven",
-                "eight",
-                "nine",
-                "ten",
-                "eleven",
-                "twelve",
-                "thirteen",
-                "fourteen",
-                "fifteen",
-                "sixteen",
-                "seventeen",
-                "eighteen",
-                "nineteen",
-                "twenty",
-            ]
-        )
-    }
-    | {
-        word: str(value)
-        for word, value in zip(
-            [
-                "thirty",
-                "forty",
-                "fifty",
-                "sixty",
-                "seventy",
-                "eighty",
-                "ninety",
-                "hundred",
-                "thousand",
-                "million",
-            ],
-            (30, 40, 50, 60, 70, 80, 90, 100, 1000, 1000000),
-        )
-    }
-    | {
-        word: str(value + 1)
-        for value, word in enumerate(
-            [
-                "first",
-                "second",
-                "third",
-                "fourth",
-                "fifth",
-                "sixth",
-                "seventh",
-                "eighth",
-                "ninth",
-                "tenth",
-                "eleventh",
-                "twelfth",
-            ]
-        )
-    }
-    | {"once": "1", "twice": "2", "dozen": "12"}
-)
-del _NUMBER_WORDS["one"]  # mostly a pronoun
+_CARDINALS = """
+    zero - two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen twenty
+"""
+_ORDINALS = """
+    zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
+"""
+_NUMBER_WORDS = {
+    **{word: str(value) for value, word in enumerate(_ORDINALS.split())},
+    **{word: str(value) for value, word in enumerate(_CARDINALS.split())},
+    **{"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70"},
+    **{"eighty": "80", "ninety": "90", "hundred": "100", "thousand": "1000"},
+    **{"million": "1000000", "once": "1", "twice": "2", "dozen": "12"},
+}
+"""``one`` is left out: it is mostly a pronoun."""
 
 _IRREGULAR = {
     "ran": "run", "went": "go", "gone": "go", "ate": "eat", "eaten": "eat", "bought": "buy", "met": "meet",
