@@ -15,17 +15,19 @@ from tests.memtrace_collector.running import VECTORS, Up, eventually, start_up
 
 KILLS = 4
 GRAPH = "user:crash"
+FLAGGED = "memtrace.flagged"
 REQUESTS_BETWEEN_KILLS = (15, 60)
 
 
 def request(number: int) -> bytes:
-    """The spans of one vector, as the ``number``-th turn of one owner."""
+    """The spans of one vector, unflagged, as the ``number``-th turn of one owner."""
     text = (VECTORS / "omission.otlp.json").read_text()
     document: dict[str, Any] = json.loads(text.replace("user:omission", GRAPH))
     for resource in document["resourceSpans"]:
         for scope in resource["scopeSpans"]:
             for span in scope["spans"]:
                 span["traceId"] = f"{number:08x}{span['traceId'][8:]}"
+                span["attributes"] = [a for a in span["attributes"] if a["key"] != FLAGGED]
     return json.dumps(document).encode()
 
 
