@@ -1,0 +1,238 @@
+"""One suite for every fact store: what :mod:`memtrace_collector.store.base` promises."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from memtrace_collector.graph.facts import Dropped, Flag, Operation, Sequence, SpanFacts, Value
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store.base import Applied, FactStore
+from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from tests.memtrace_collector.graph.build import GRAPH, facts, key, operation
+
+MAKERS: dict[str, Callable[[Path], FactStore]] = {
+    "in memory": lambda folder: InMemoryFactStore(),
+    "sqlite": lambda folder: SqliteFactStore(folder / "facts.db"),
+}
+ADDED = operation("t1/create", "create", 1, inputs=["fact:f@1"], outputs=["mem:s:1@a"])
+READ = operation(
+    "t2/read",
+    "retrieve",
+    9,
+    inputs=["query:q@1"],
+    delivered=["mem:s:1@a"],
+    scores=[0.5],
+    dropped=[Dropped("mem:s:2@b", 0.1, "limit", 2)],
+    conversation_id="conv-1",
+    response_id="resp-1",
+    limits={"k": 1},
+)
+
+
+@pytest.fixture(params=MAKERS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FactStore]:
+    store = MAKERS[request.param](tmp_path)
+    yield store
+    store.close()
+
+
+def put(store: FactStore, *items: SpanFacts, at: int = 0) -> Applied:
+    batch = [(LogPosition(1, at + number), item) for number, item in enumerate(items)]
+    return store.apply(batch, LogPosition(1, at + len(items)))
+
+
+def keys(operations: list[Operation]) -> list[str]:
+    return [item.name for item in operations]
+
+
+def test_an_empty_store_answers_everything_with_nothing(store: FactStore) -> None:
+    assert store.graphs() == [] and store.flags() == [] and store.cursor() == START
+    assert list(store.all_operations("none")) == [] and store.trace_operations("00" * 16) == []
+    assert store.operations("none", [key("t/s")]) == {} and store.producers("none", ["a:b@c"]) == {}
+    assert store.record_writers("none", ["a:b"]) == {} and store.users("none", ["a:b@c"]) == {}
+    assert store.record_users("none", ["a:b"]) == {} and store.values("none", ["a:b@c"]) == {}
+    assert store.search_values("none", "word") == [] and store.sequence(["p"]) == {}
+    assert store.first_position([key("t/s")]) == {} and store.response_operations("") == []
+
+
+def test_an_operation_comes_back_as_it_was(store: FactStore) -> None:
+    put(store, *facts(ADDED, READ))
+    assert store.operations(GRAPH, [READ.key, key("no/no")]) == {READ.key: READ}
+    assert list(store.all_operations(GRAPH)) == [ADDED, READ]
+    assert store.trace_operations(READ.trace_id) == [READ]
+    assert store.response_operations("resp-1") == [READ]
+    assert store.conversation_operations("conv-1") == [READ]
+    (summary,) = store.graphs()
+    assert summary == (GRAPH, 2, ADDED.start_ns, READ.end_ns)
+
+
+def test_lookups_lead_from_references_and_records_to_operations(store: FactStore) -> None:
+    put(store, *facts(ADDED, READ))
+    assert store.producers(GRAPH, ["mem:s:1@a", "mem:s:1@b"]) == {"mem:s:1@a": [ADDED]}
+    assert store.record_writers(GRAPH, ["mem:s:1", "mem:s:2"]) == {"mem:s:1": [ADDED]}
+    assert store.users(GRAPH, ["mem:s:1@a", "mem:s:2@b", "mem:s:2@x"]) == {
+        "mem:s:1@a": [READ],
+        "mem:s:2@b": [READ],
+    }
+    assert store.record_users(GRAPH, ["mem:s:2"]) == {"mem:s:2": [READ]}
+
+
+def test_no_lookup_crosses_graphs(store: FactStore) -> None:
+    other = dataclasses.replace(ADDED, span_id="ab" * 8, graph_id="user:eve")
+    put(store, *facts(ADDED, other))
+    assert store.producers(GRAPH, ["mem:s:1@a"]) == {"mem:s:1@a": [ADDED]}
+    assert store.operations(GRAPH, [other.key]) == {}
+    assert [item.graph_id for item in store.graphs()] == [GRAPH, "user:eve"]
+
+
+def test_a_repeat_is_counted_and_changes_nothing(store: FactStore) -> None:
+    assert put(store, *facts(ADDED)) == Applied(1, 0, 0)
+    before = store.graph_hash(GRAPH)
+    assert put(store, *facts(ADDED, ADDED)) == Applied(0, 2, 0)
+    assert store.graph_hash(GRAPH) == before
+    assert store.graphs()[0].operations == 1
+
+
+@pytest.mark.parametrize("late_first", [True, False])
+def test_of_two_contents_of_a_span_the_later_end_wins(store: FactStore, late_first: bool) -> None:
+    late = dataclasses.replace(
+        ADDED, outputs=("mem:s:1@z",), end_ns=ADDED.end_ns + 5, digest="0", response_id="r"
+    )
+    first, second = (late, ADDED) if late_first else (ADDED, late)
+    put(store, *facts(first))
+    assert put(store, *facts(second)) == Applied(0, 0, 1)
+    assert list(store.all_operations(GRAPH)) == [late]
+    assert store.producers(GRAPH, ["mem:s:1@a"]) == {}
+    assert store.producers(GRAPH, ["mem:s:1@z"]) == {"mem:s:1@z": [late]}
+    assert store.response_operations("r") == [late]
+    assert store.graphs()[0] == (GRAPH, 1, ADDED.start_ns, late.end_ns)
+
+
+def test_of_two_contents_with_one_end_the_greater_digest_wins(store: FactStore) -> None:
+    one, two = (dataclasses.replace(ADDED, digest=digest) for digest in ("aa", "bb"))
+    assert put(store, *facts(two, one)) == Applied(1, 0, 1)
+    assert list(store.all_operations(GRAPH)) == [two]
+
+
+def test_a_span_that_moves_to_another_graph_leaves_the_first(store: FactStore) -> None:
+    moved = dataclasses.replace(ADDED, graph_id="user:eve", end_ns=ADDED.end_ns + 1, digest="0")
+    put(store, *facts(ADDED))
+    put(store, *facts(moved))
+    assert [item.graph_id for item in store.graphs()] == ["user:eve"]
+    assert store.producers(GRAPH, ["mem:s:1@a"]) == {}
+
+
+def test_the_first_position_in_the_log_is_kept_whatever_comes_first(store: FactStore) -> None:
+    put(store, *facts(ADDED), at=70)
+    put(store, *facts(ADDED), at=20)
+    put(store, *facts(ADDED), at=90)
+    assert store.first_position([ADDED.key]) == {ADDED.key: LogPosition(1, 20)}
+
+
+def test_cursors_are_kept_by_name(store: FactStore) -> None:
+    put(store, *facts(ADDED))
+    store.set_cursor("forward", LogPosition(3, 4))
+    assert store.cursor() == LogPosition(1, 2)
+    assert store.cursor("forward") == LogPosition(3, 4)
+
+
+def test_a_verified_value_beats_a_longer_and_an_uncut_beats_a_cut(store: FactStore) -> None:
+    def value(text: str, **how: bool) -> SpanFacts:
+        return SpanFacts(values=(Value(graph_id=GRAPH, ref="mem:s:1@a", content=text, **how),))
+
+    put(store, value("a much longer text", cut=True), value("short"))
+    assert store.values(GRAPH, ["mem:s:1@a"])["mem:s:1@a"].content == "short"
+    put(store, value("tea", verified=True), value("a much longer text"))
+    assert store.values(GRAPH, ["mem:s:1@a"])["mem:s:1@a"].content == "tea"
+    assert store.search_values(GRAPH, "longer") == []
+    assert [item.content for item in store.search_values(GRAPH, "tea")] == ["tea"]
+
+
+def test_search_finds_words_in_any_case_accent_and_script(store: FactStore) -> None:
+    texts = {
+        "msg:1@a": "I moved to Lisbon in March",
+        "msg:2@a": "Das Café in Köln",
+        "msg:3@a": "わたしは東京都に住んでいます",
+        "mem:s:4@a": "User lives in Lisbon",
+        "ctx:5@a": "Lisbon, Lisbon, Lisbon",
+    }
+    put(store, *facts(ADDED, values=texts))
+    put(store, *facts(dataclasses.replace(ADDED, graph_id="user:eve"), values=texts))
+
+    def found(text: str, *kinds: str) -> list[str]:
+        return [item.ref for item in store.search_values(GRAPH, text, kinds)]
+
+    assert found("LISBON march", "msg") == ["msg:1@a"]
+    assert found("cafe koln") == ["msg:2@a"]
+    assert found("東京") == ["msg:3@a"]
+    assert set(found("lisbon", "msg", "mem")) == {"msg:1@a", "mem:s:4@a"}
+    assert found("absent") == [] and found("") == [] and found('"OR" ( NEAR *') == []
+    assert len(store.search_values(GRAPH, "lisbon", limit=1)) == 1
+
+
+def test_a_value_made_of_texts_and_references_comes_back(store: FactStore) -> None:
+    content: list[object] = ["Memories:\n", {"ref": "mem:s:1@a"}]
+    put(store, SpanFacts(values=(Value(graph_id=GRAPH, ref="ctx:1@a", content=content),)))
+    assert store.values(GRAPH, ["ctx:1@a"])["ctx:1@a"].content == content
+
+
+def test_flags_come_in_time_order_and_a_redelivered_one_is_the_same(store: FactStore) -> None:
+    flag = Flag(trace_id="aa", origin="one", at_ns=5, expected="", evidence=("msg:1@a",))
+    early = Flag(trace_id="bb", origin="two", at_ns=1, graph_id=GRAPH)
+    put(store, SpanFacts(flags=(flag, early)))
+    put(store, SpanFacts(flags=(flag,)))
+    assert store.flags() == [early, flag]
+    assert store.flags(GRAPH) == [early]
+
+
+def test_sequences_join_numbers_of_all_graphs_and_end_with_a_farewell(store: FactStore) -> None:
+    one = dataclasses.replace(ADDED, sequence=Sequence("p", 1))
+    two = dataclasses.replace(READ, sequence=Sequence("p", 2), graph_id="user:eve")
+    bye = SpanFacts(farewell=Sequence("p", 3), farewell_ns=99)
+    put(store, SpanFacts(operation=two), bye, SpanFacts(operation=one), bye)
+    numbers = store.sequence(["p", "unknown"])
+    assert [(n.number, n.farewell) for n in numbers["p"]] == [(1, False), (2, False), (3, True)]
+    assert numbers["p"][2].start_ns == 99 and list(numbers) == ["p"]
+
+
+def test_another_tenants_facts_are_not_seen(store: FactStore) -> None:
+    theirs = dataclasses.replace(ADDED, tenant="other")
+    value = Value(graph_id=GRAPH, ref="msg:1@a", content="secret", tenant="other")
+    flag = Flag(tenant="other", trace_id="aa", origin="x")
+    put(
+        store,
+        SpanFacts(tenant="other", operation=theirs, values=(value,), flags=(flag,)),
+        SpanFacts(tenant="other", farewell=Sequence("p", 1)),
+    )
+    assert store.graphs() == [] and store.flags() == [] and store.sequence(["p"]) == {}
+    assert store.values(GRAPH, ["msg:1@a"]) == {} and store.search_values(GRAPH, "secret") == []
+    assert store.trace_operations(theirs.trace_id) == []
+
+
+def test_hostile_references_and_names_are_only_data(store: FactStore) -> None:
+    ref = "msg:'); DROP TABLE operation;--\x00%@a"
+    graph_id = 'user:" OR 1=1 --'
+    hostile = dataclasses.replace(ADDED, outputs=(ref,), graph_id=graph_id)
+    put(store, *facts(hostile, values={ref: "'); DELETE FROM value;--"}))
+    assert store.producers(graph_id, [ref]) == {ref: [hostile]}
+    assert store.search_values(graph_id, "'); DELETE FROM value;--")[0].ref == ref
+
+
+def test_readers_in_other_threads_see_what_was_applied(store: FactStore) -> None:
+    put(store, *facts(ADDED))
+    seen: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: seen.append(len(list(store.all_operations(GRAPH)))))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [1, 1, 1, 1]
