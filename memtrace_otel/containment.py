@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from threading import Lock
+from threading import RLock
 from typing import Final, Literal, NamedTuple
 
 from memtrace_otel.variables import clean_text, record_of
@@ -136,7 +136,8 @@ class RecentValues:
         self._values: OrderedDict[tuple[str, str, Kind], _Value] = OrderedDict()
         self._by_text: dict[str, dict[tuple[str, str, Kind], _Value]] = {}
         self._nodes: dict[str, _Node] = {}
-        self._lock = Lock()
+        # A destructor may add a value while this thread searches.
+        self._lock = RLock()
 
     def __len__(self) -> int:
         return len(self._values)

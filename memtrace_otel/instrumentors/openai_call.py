@@ -166,11 +166,13 @@ class Call:
                 return
             self._done = True
         operation = self._operation or self._adopt()
-        self._write(operation)
-        if error is None:
-            operation.stop()
-        else:
-            operation.fail(error)
+        try:
+            self._write(operation)
+        finally:
+            if error is None:
+                operation.stop()
+            else:
+                operation.fail(error)
 
     def _adopt(self) -> MemoryOperation:
         """An operation on the adopted span; below it, when it has ended or has one by now."""
