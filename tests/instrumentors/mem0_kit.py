@@ -117,15 +117,19 @@ def world(
     Mem0Instrumentor().instrument(skip_dep_check=True)
     try:
         with testing.capture(content=content, digest_key=digest_key) as spans, OpenAIStub() as stub:
-            memory = getattr(importlib.import_module("mem0"), kind).from_config(
-                config(stub.base_url, folder)
-            )
+            memory = make(kind, config(stub.base_url, folder))
             try:
                 yield World(memory, stub, spans)
             finally:
                 close(memory)
     finally:
         Mem0Instrumentor().uninstrument()
+
+
+def make(kind: str, settings: dict[str, Any]) -> Any:
+    """A memory of this kind; some 1.x make an ``AsyncMemory`` by a coroutine."""
+    made = getattr(importlib.import_module("mem0"), kind).from_config(settings)
+    return asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made
 
 
 def close(memory: Any) -> None:

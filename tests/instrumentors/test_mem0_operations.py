@@ -301,9 +301,7 @@ def test_concurrent_tasks_do_not_mix_their_operations(tmp_path: Path) -> None:
 def memories(w: World, folder: Path, kind: str) -> Iterator[dict[str, Any]]:
     """Memories of four users, each over a store of its own: a local Qdrant is not thread-safe."""
     made = {
-        user: getattr(importlib.import_module("mem0"), kind).from_config(
-            mem0_kit.config(w.stub.base_url, folder / user)
-        )
+        user: mem0_kit.make(kind, mem0_kit.config(w.stub.base_url, folder / user))
         for user in ("bea", "cem", "dai", "eva")
     }
     try:
