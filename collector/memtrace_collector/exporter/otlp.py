@@ -15,6 +15,9 @@ from memtrace_collector.log.format import Encoding, Signal
 
 TIMEOUT_SECONDS = 10.0
 _MAX_RESPONSE_BYTES = 4 << 20
+_FIRST_RECONNECT_MS, _LONGEST_RECONNECT_MS = 200, 5_000
+"""The callers pace themselves; the channel's own pause (up to two minutes) would come on top."""
+
 _MEDIA_TYPES: Mapping[Encoding, str] = {
     "protobuf": "application/x-protobuf",
     "json": "application/json",
@@ -113,7 +116,11 @@ class _Grpc:
     def __init__(
         self, target: str, secure: bool, headers: Mapping[str, str], timeout: float
     ) -> None:
-        options = [("grpc.max_receive_message_length", _MAX_RESPONSE_BYTES)]
+        options = [
+            ("grpc.max_receive_message_length", _MAX_RESPONSE_BYTES),
+            ("grpc.initial_reconnect_backoff_ms", _FIRST_RECONNECT_MS),
+            ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),
+        ]
         self._channel = (
             grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
             if secure

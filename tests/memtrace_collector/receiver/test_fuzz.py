@@ -1,0 +1,106 @@
+"""Whatever comes in, the answer is a message or a clear refusal, never another error."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import itertools
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memtrace_collector.receiver.decode import InvalidRequestError, decode
+from memtrace_collector.receiver.inflate import Inflater
+from memtrace_collector.receiver.refusal import RefusedError
+from memtrace_collector.receiver.validate import check, keep_valid
+
+NAMES = st.sampled_from(
+    [
+        "resourceSpans", "scopeSpans", "spans", "resourceLogs", "scopeLogs", "logRecords",
+        "traceId", "spanId", "parentSpanId", "attributes", "key", "value", "stringValue",
+        "intValue", "doubleValue", "bytesValue", "arrayValue", "kvlistValue", "values", "links",
+        "events", "kind", "startTimeUnixNano", "resource", "status", "code", "body", "flags",
+    ]
+)  # fmt: skip
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["01" * 16, "02" * 8, "00" * 16, "1", "-1", "99999999999999999999"])
+)
+DOCUMENTS = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(NAMES, inner), max_leaves=30
+)
+SIGNALS = st.sampled_from(["traces", "logs"])
+
+
+def decoded_and_checked(signal: str, encoding: str, body: bytes) -> None:
+    with contextlib.suppress(InvalidRequestError):
+        request = decode(signal, encoding, body)
+        checked = check(signal, request)
+        keep_valid(signal, request)
+        assert check(signal, request) == (checked.accepted, 0, "")
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIGNALS, DOCUMENTS)
+def test_any_json_document_is_read_or_refused(signal: str, document: object) -> None:
+    decoded_and_checked(signal, "json", json.dumps(document).encode())
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIGNALS, DOCUMENTS)
+def test_any_document_in_the_place_of_a_span_is_read_or_refused(
+    signal: str, document: object
+) -> None:
+    whole = {
+        "resourceSpans": [{"scopeSpans": [{"spans": [document]}]}],
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [document]}]}],
+    }
+    decoded_and_checked(signal, "json", json.dumps(whole).encode())
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIGNALS, st.sampled_from(["json", "protobuf"]), st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(signal: str, encoding: str, body: bytes) -> None:
+    decoded_and_checked(signal, encoding, body)
+
+
+def inflate(chunks: list[bytes], limit: int) -> bytes:
+    inflater = Inflater(limit)
+    body = b"".join([inflater.feed(chunk) for chunk in chunks])
+    inflater.finish()
+    return body
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.binary(max_size=500), min_size=1, max_size=4), st.data())
+def test_gzip_is_inflated_alike_however_it_is_cut_into_chunks(
+    members: list[bytes], data: st.DataObject
+) -> None:
+    body = b"".join(members)
+    zipped = b"".join(gzip.compress(member) for member in members)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(zipped)), max_size=6)))
+    bounds = [0, *cuts, len(zipped)]
+    chunks = [zipped[start:end] for start, end in itertools.pairwise(bounds)]
+    assert inflate(chunks, len(body)) == body
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300), st.integers(0, 300))
+def test_gzip_never_gives_more_than_the_limit(body: bytes, limit: int) -> None:
+    try:
+        assert len(inflate([gzip.compress(body)], limit)) <= limit
+    except RefusedError as refusal:
+        assert refusal.http_status == 413
+        assert len(body) > limit
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=100))
+def test_any_bytes_that_are_not_gzip_are_refused(body: bytes) -> None:
+    with contextlib.suppress(RefusedError):
+        assert inflate([body], 1000) == (gzip.decompress(body) if body else b"")
