@@ -257,9 +257,10 @@ def _key_words(view: View, item: Item, sources: Iterable[str]) -> frozenset[str]
 def seek(view: View, need: Need) -> list[Sought]:
     """Each needed item with its sources in this case."""
     evidence = tuple(
-        ref for ref in evidence_refs(view)
+        ref
+        for ref in evidence_refs(view)
         if kind(ref) in (*_SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
-    )  # fmt: skip
+    )
     given = evidence if view.case.evidence_given else ()
     if not need.items or not any(
         view.text(ref) for ref in (*given, *said_before(view), *view.current_versions)

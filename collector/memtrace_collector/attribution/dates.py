@@ -157,12 +157,16 @@ def _year(match: re.Match[str], _: date | None) -> _Readings:
     return [Interval(date(year, 1, 1), date(year, 12, 31))]
 
 
+_DAY_NAMES = """
+    today:0 tonight:0 this_morning:0 this_afternoon:0 this_evening:0 just_now:0 yesterday:-1
+    last_night:-1 the_day_before_yesterday:-2 day_before_yesterday:-2 tomorrow:1
+    the_day_after_tomorrow:2 day_after_tomorrow:2 今天:0 昨天:-1 前天:-2 明天:1 后天:2
+    今日:0 昨日:-1 明日:1 어제:-1 오늘:0 내일:1
+"""
 _NAMED_DAYS = {
-    "today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0, "just now": 0,
-    "yesterday": -1, "last night": -1, "the day before yesterday": -2, "day before yesterday": -2,
-    "tomorrow": 1, "the day after tomorrow": 2, "day after tomorrow": 2,
-    "今天": 0, "昨天": -1, "前天": -2, "明天": 1, "后天": 2, "今日": 0, "昨日": -1, "明日": 1, "어제": -1, "오늘": 0, "내일": 1,
-}  # fmt: skip
+    name.replace("_", " "): int(days)
+    for name, _, days in (pair.partition(":") for pair in _DAY_NAMES.split())
+}
 _CJK_WEEKS = {
     "上周": -1,
     "上星期": -1,
@@ -274,34 +278,38 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 _MONTH_ALONE = re.compile(
-    r"\b(?:in|since|during|until|by|from|last|next|this|early|mid|late|of|In|Since|During|Last|Next)[ -]"
+    r"\b(?:[Ii]n|[Ss]ince|[Dd]uring|until|by|from|[Ll]ast|[Nn]ext|this|early|mid|late|of)[ -]"
     "(?P<month>" + "|".join(name for name in calendar.month_name if name) + r")(?=\W|$)"
 )
 """Without a day or year only a capital and a preposition tell "May" from "may"."""
 _YEAR = r"(?P<y>(?:19|20)\d\d)"
+_DAY = r"(?P<d>\d\d?)(?:st|nd|rd|th)?"
+_WHICH = "(?P<which>last|past|previous|this|next|coming)"
+_CJK_PERIODS = "|".join(sorted((*_CJK_WEEKS, *_CJK_MONTHS), key=len, reverse=True))
+_ANY_NAMED_DAY = "|".join(
+    (rf"\b{name}\b" if name.isascii() else name).replace(" ", r"\s+")
+    for name in sorted(_NAMED_DAYS, key=len, reverse=True)
+)
+_PATTERNS: tuple[tuple[str, _Resolver, bool], ...] = (
+    (rf"\b{_YEAR}[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?=\D|T|$)", _ymd, False),
+    (rf"(?:{_YEAR}\s*年)?\s*(?P<m>\d\d?)\s*月(?:\s*(?P<d>\d\d?)\s*[日号])?", _cjk_date, False),
+    (r"\b(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y>(?:19|20)?\d\d)\b", _slashed, False),
+    (rf"\b{_DAY}(?:\s+of)?\s+{_M}(?:,?\s+{_YEAR})?\b", _day_month, False),
+    (rf"\b{_M}\s+{_DAY}(?!\d)(?:,?\s+{_YEAR})?\b", _day_month, False),
+    (rf"\b{_M},?\s+(?:of\s+)?{_YEAR}\b", _month_year, False),
+    (_CJK_PERIODS, _cjk_period, True),
+    (_ANY_NAMED_DAY, _named_day, True),
+    (rf"\b{_N}\s+{_UNIT}\s+(?P<past>ago|back|earlier)\b", _counted, True),
+    (rf"\bin\s+{_N}\s+{_UNIT}(?P<past>)(?='s time|\b)(?!\s+ago)", _counted, True),
+    (rf"\b{_WHICH}\s+(?P<unit2>weekend|week|month|year)\b", _period, True),
+    (rf"\b(?:{_WHICH}\s+)?{_W}\b(?!\.)", _weekday, True),
+    (rf"(?<![\w.,$€£-]){_YEAR}(?![\w%]|[.,]\d)", _year, False),
+)
 _RULES: tuple[tuple[re.Pattern[str], _Resolver, bool], ...] = (
-    (_compile(rf"\b{_YEAR}[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?=\D|T|$)"), _ymd, False),
-    (_compile(r"(?:(?P<y>(?:19|20)\d\d)\s*年)?\s*(?P<m>\d\d?)\s*月(?:\s*(?P<d>\d\d?)\s*[日号])?"), _cjk_date, False),
-    (_compile(r"\b(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y>(?:19|20)?\d\d)\b"), _slashed, False),
-    (_compile(rf"\b(?P<d>\d\d?)(?:st|nd|rd|th)?(?:\s+of)?\s+{_M}(?:,?\s+{_YEAR})?\b"), _day_month, False),
-    (_compile(rf"\b{_M}\s+(?P<d>\d\d?)(?:st|nd|rd|th)?(?!\d)(?:,?\s+{_YEAR})?\b"), _day_month, False),
-    (_compile(rf"\b{_M},?\s+(?:of\s+)?{_YEAR}\b"), _month_year, False),
-    (re.compile("|".join(sorted((*_CJK_WEEKS, *_CJK_MONTHS), key=len, reverse=True))), _cjk_period, True),
-    (
-        _compile("|".join(
-            (rf"\b{name}\b" if name.isascii() else name).replace(" ", r"\s+")
-            for name in sorted(_NAMED_DAYS, key=len, reverse=True)
-        )),
-        _named_day,
-        True,
-    ),
-    (_compile(rf"\b{_N}\s+{_UNIT}\s+(?P<past>ago|back|earlier)\b"), _counted, True),
-    (_compile(rf"\bin\s+{_N}\s+{_UNIT}(?P<past>)(?='s time|\b)(?!\s+ago)"), _counted, True),
-    (_compile(r"\b(?P<which>last|past|previous|this|next|coming)\s+(?P<unit2>weekend|week|month|year)\b"), _period, True),
-    (_compile(rf"\b(?:(?P<which>last|past|previous|this|next|coming)\s+)?{_W}\b(?!\.)"), _weekday, True),
-    (_compile(rf"(?<![\w.,$€£-]){_YEAR}(?![\w%]|[.,]\d)"), _year, False),
+    *((re.compile(pattern, re.IGNORECASE), made, rel) for pattern, made, rel in _PATTERNS),
     (_MONTH_ALONE, _month_only, False),
-)  # fmt: skip
+)
+"""The more specific first: what one has taken is not looked at by the next."""
 
 
 def _relation(text: str, phrase: Phrase) -> Phrase:

@@ -15,31 +15,62 @@ _QUOTE = 120
 
 _SENTENCES = {
     "never_told": "Nothing that memory was ever told says what was needed.",
-    "lost_at_ingest": "The needed information was lost when it entered: what {op} kept of it does not say it.",
-    "wrong_graph": "The needed information was written into another memory than the one this answer reads, at {op}.",
+    "lost_at_ingest": (
+        "The needed information was lost when it entered: what {op} kept of it does not say it."
+    ),
+    "wrong_graph": (
+        "The needed information was written into another memory than the one this answer "
+        "reads, at {op}."
+    ),
     "omission": "The needed information was never extracted: {op} read it and no fact is about it.",
     "distortion": "The needed information was changed when it was extracted, at {op}{aspect}.",
     "invented": "The reply rests on a fact that nothing supports, made at {op}.",
-    "not_stored": "The needed information was extracted but never stored; it was lost at {op}{mechanism}.",
+    "not_stored": (
+        "The needed information was extracted but never stored; it was lost at {op}{mechanism}."
+    ),
     "not_updated": "The new value was stored beside the old one instead of replacing it, at {op}.",
-    "overwritten": "The record that held the needed information was overwritten by another fact; {op} chose it{mechanism}.",
-    "merged_wrong": "The record that held the needed information was rewritten wrongly; {op} wrote the new text.",
+    "overwritten": (
+        "The record that held the needed information was overwritten by another fact; {op} "
+        "chose it{mechanism}."
+    ),
+    "merged_wrong": (
+        "The record that held the needed information was rewritten wrongly; {op} wrote the "
+        "new text."
+    ),
     "compacted_away": "The needed information was lost when memory was condensed, at {op}.",
-    "wrongly_deleted": "The record that held the needed information was deleted; {op} chose it{mechanism}.",
-    "not_deleted": "What memory was asked to forget was still there and used; {op} did not delete it.",
-    "not_searched": "Memory had the needed information but was never searched for this answer, at {op}.",
-    "wrong_scope": "The search looked in the wrong place or brought another owner's record, at {op}.",
+    "wrongly_deleted": (
+        "The record that held the needed information was deleted; {op} chose it{mechanism}."
+    ),
+    "not_deleted": (
+        "What memory was asked to forget was still there and used; {op} did not delete it."
+    ),
+    "not_searched": (
+        "Memory had the needed information but was never searched for this answer, at {op}."
+    ),
+    "wrong_scope": (
+        "The search looked in the wrong place or brought another owner's record, at {op}."
+    ),
     "bad_query": "The search query lost what the user's words had; {op} wrote it.",
     "not_retrieved": "Memory had the needed information, but {op} never considered it.",
     "ranked_out": "The needed information was a candidate and did not make the cut, at {op}.",
     "stale_retrieved": "An outdated version of the record was delivered, at {op}.",
     "cut_from_context": "The needed information was retrieved but left out of the prompt, at {op}.",
-    "garbled_in_context": "The needed information stands in the prompt without what makes it right, since {op}.",
+    "garbled_in_context": (
+        "The needed information stands in the prompt without what makes it right, since {op}."
+    ),
     "wrong_abstention": "The prompt had the needed information and the model declined to answer.",
     "distracted": "The prompt had the needed information and the model used another item of it.",
-    "wrong_reasoning": "The prompt had the needed information and the model drew the wrong conclusion from it{aspect}.",
-    "ignored_context": "The prompt had the needed information and the model said something that stands nowhere in it.",
-    "hallucinated": "Nothing held the information; the model should have declined and made something up.",
+    "wrong_reasoning": (
+        "The prompt had the needed information and the model drew the wrong conclusion from "
+        "it{aspect}."
+    ),
+    "ignored_context": (
+        "The prompt had the needed information and the model said something that stands "
+        "nowhere in it."
+    ),
+    "hallucinated": (
+        "Nothing held the information; the model should have declined and made something up."
+    ),
     "bad_reference": "The evidence given supports the reply, not the expected answer.",
     "bad_judge": "The reply says what was expected: it was judged wrong although it is right.",
     "unrelated": "The failure is not memory's: {failure}.",

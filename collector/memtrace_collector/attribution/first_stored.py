@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.findings import STRUCTURE, Finding, abstain, at, claim
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import (
@@ -17,18 +17,24 @@ from memtrace_collector.attribution.view import (
     outputs_within,
     sources_within,
 )
-from memtrace_collector.graph.facts import Decision, Operation
+from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 
 _STORED = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
 _MADE = (semconv.KIND_FACT, *_STORED)
 _MAKERS = frozenset(
-    {semconv.STEP_EXTRACT, semconv.STEP_ADD, semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_CONSOLIDATE,
-     semconv.STEP_DECIDE, semconv.STEP_ANSWER}
-)  # fmt: skip
+    {
+        semconv.STEP_EXTRACT,
+        semconv.STEP_ADD,
+        semconv.STEP_CREATE,
+        semconv.STEP_UPDATE,
+        semconv.STEP_CONSOLIDATE,
+        semconv.STEP_DECIDE,
+        semconv.STEP_ANSWER,
+    }
+)
 EXPLAINED = 0.8
 """Share of a fact's words found in one sentence that makes the sentence its origin."""
-_WRITING_ACTIONS = frozenset({"ADD", "UPDATE"})
 
 
 class Making(NamedTuple):
@@ -76,7 +82,7 @@ def makings(sought: Sought) -> list[Making]:
     return found
 
 
-def _stored_or_open(sought: Sought) -> tuple[bool, tuple[str, ...]]:
+def stored_or_open(sought: Sought) -> tuple[bool, tuple[str, ...]]:
     """Whether a version ever carried the item, and the values that leave it open."""
     versions = versions_ever(sought)
     return bool(sought.among(versions)), sought.open_among(
@@ -87,7 +93,7 @@ def _stored_or_open(sought: Sought) -> tuple[bool, tuple[str, ...]]:
 def omission(sought: Sought) -> Finding | None:
     """An extraction read the carrier and no fact is about it; or nothing passed it on (P6)."""
     view = sought.view
-    if not sought.sources or _stored_or_open(sought)[0] or sought.among(facts_ever(view)):
+    if not sought.sources or stored_or_open(sought)[0] or sought.among(facts_ever(view)):
         return None
     read = makings(sought)
     if not read:
@@ -103,7 +109,7 @@ def omission(sought: Sought) -> Finding | None:
         decisive=(first.operation.key,),
         last_right=first.source,
         also=tuple(at(making.operation, "omission", making.source) for making in rest),
-        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, "text"),
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
         claims=(
             claim("says it", next(iter(view.producers(first.source)), None), first.source),
             claim(
@@ -202,7 +208,7 @@ def _sentences_read(sought: Sought, making: Making) -> tuple[frozenset[str], lis
 def distortion(sought: Sought) -> Finding | None:
     """A fact is about it and has its value changed; or the first record made of a fact has."""
     view = sought.view
-    if sought.by_descent or not sought.sources or _stored_or_open(sought)[0]:
+    if sought.by_descent or not sought.sources or stored_or_open(sought)[0]:
         return None
     facts = sought.among(facts_ever(view))
     if facts:
@@ -231,7 +237,7 @@ def distortion(sought: Sought) -> Finding | None:
 
 
 def _distorted_when_stored(sought: Sought, facts: tuple[str, ...]) -> Finding | None:
-    """The fact was right; what was written of it (by a decision or the write) is about it and wrong."""
+    """The fact was right; what a decision or the write made of it is about it and wrong."""
     view = sought.view
     for fact in facts:
         for op in view.readers(fact):
@@ -243,7 +249,7 @@ def _distorted_when_stored(sought: Sought, facts: tuple[str, ...]) -> Finding | 
                 continue
             for ref in outputs_within(op, fact):
                 content = view.text(ref)
-                # a batch decision's other texts may share the subject: only one that replaces is wrong
+                # a batch decision's other texts may share the subject: one that replaces is wrong
                 if (
                     content is None
                     or sought.holds(ref) is not False
@@ -347,83 +353,3 @@ def _unsupported(view: View, origin: tuple[Operation, str], content: frozenset[s
     if not texts or None in texts or any(view.is_cut(ref) for ref in inputs):
         return False
     return text.coverage(content, [each for each in texts if each]) == 0
-
-
-def not_stored(sought: Sought) -> Finding | None:
-    """A fact carries it and no version ever does."""
-    view = sought.view
-    stored, open_refs = _stored_or_open(sought)
-    facts = sought.among(facts_ever(view))
-    if stored or not facts:
-        return None
-    if open_refs and not sought.by_descent:
-        return abstain(*sought.why_open(open_refs))
-    for fact in reversed(facts):
-        found = _why_not_stored(sought, fact)
-        if found is not None:
-            return found
-    return None
-
-
-def _why_not_stored(sought: Sought, fact: str) -> Finding | None:
-    view = sought.view
-    users = [op for op in view.readers(fact) if view.before(op)]
-    decides = [op for op in users if op.step == semconv.STEP_DECIDE and not op.composite]
-    writes = [
-        op
-        for op in users
-        if op.step in (semconv.STEP_CREATE, semconv.STEP_UPDATE) and not op.composite
-    ]
-    makers = view.producers(fact)
-    choosers = [op for op in decides if _chose_not_to(op, fact)]
-    adds = [
-        add for op in (*decides, *makers) if (add := view.enclosing(op, semconv.STEP_ADD)) is not None
-    ] + [op for op in users if op.step == semconv.STEP_ADD]  # fmt: skip
-    candidates = choosers or writes or adds or decides
-    if not candidates:
-        return None
-    op = candidates[-1]
-    mechanism = _mechanism(op, fact) if op in choosers or op in writes else "write_failed"
-    return Finding(
-        error_type="not_stored",
-        decisive=(op.key,),
-        last_right=fact,
-        mechanism=mechanism,
-        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, "text"),
-        claims=(
-            claim("was extracted", makers[0] if makers else None, fact),
-            claim("is where it went no further", op, fact),
-        ),
-        window=view.window(op.start_ns, view.read_ns, [op, *decides, *view.writers()]),
-    )
-
-
-def _decisions_on(op: Operation, fact: str) -> list[Decision]:
-    return [decision for decision in op.decisions if decision.fact == fact]
-
-
-def _chose_not_to(op: Operation, fact: str) -> bool:
-    """Whether a decision kept a fact out. Without a word on this fact, one that wrote other
-    texts instead, or nothing at all, did."""
-    if any(entry.ref == fact for entry in op.dropped):
-        return True
-    own = _decisions_on(op, fact)
-    if own:
-        return not any(decision.action in _WRITING_ACTIONS for decision in own)
-    unnamed = [decision for decision in op.decisions if decision.fact is None]
-    authored = [ref for ref in op.outputs if kind(ref) == semconv.KIND_FACT]
-    written = sum(decision.action in _WRITING_ACTIONS for decision in unnamed)
-    return (not op.decisions and not op.outputs) or (
-        bool(unnamed) and fact not in authored and (written < len(op.inputs) or bool(authored))
-    )
-
-
-def _mechanism(op: Operation, fact: str) -> str | None:
-    if any(entry.ref == fact and entry.reason == "dedup" for entry in op.dropped):
-        return "dedup"
-    decisions = _decisions_on(op, fact) or [
-        decision for decision in op.decisions if decision.fact is None
-    ]
-    if op.error_type or any(decision.status == "failed" for decision in decisions):
-        return "write_failed"
-    return "noop" if any(decision.action == "NOOP" for decision in decisions) else None

@@ -281,9 +281,11 @@ def _also_not_updated(sought: Sought, missed: tuple[str, ...]) -> tuple[Decisive
     if reply is None or text.declines(reply) or contradicting(sought, list(missed), reply) is None:
         return ()
     decides = [
-        op for op in view.operations if op.step == semconv.STEP_DECIDE
+        op
+        for op in view.operations
+        if op.step == semconv.STEP_DECIDE
         and any(view.same_call(op, write) for write in view.producers(missed[-1]))
-    ]  # fmt: skip
+    ]
     return tuple(at(op, "not_updated", missed[-1]) for op in decides[:1])
 
 

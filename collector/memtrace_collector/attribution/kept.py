@@ -113,8 +113,11 @@ def _from_an_extraction(view: View, loss: Loss) -> bool:
 
 def _is_race(loss: Loss) -> bool:
     """The write replaced an earlier base than the version it destroyed."""
-    replaced = [ref for ref in loss.after.operation.supersedes
-                if variables.record_of(ref) == variables.record_of(loss.before.version)]  # fmt: skip
+    replaced = [
+        ref
+        for ref in loss.after.operation.supersedes
+        if variables.record_of(ref) == variables.record_of(loss.before.version)
+    ]
     return (
         bool(replaced)
         and loss.before.version not in replaced
@@ -285,8 +288,11 @@ def _dated(view: View) -> bool:
 
 def _decide_of(view: View, version: str) -> Operation | None:
     writes = view.producers(version)
-    decides = [op for op in view.operations if op.step == semconv.STEP_DECIDE
-               and any(view.same_call(op, write) for write in writes)]  # fmt: skip
+    decides = [
+        op
+        for op in view.operations
+        if op.step == semconv.STEP_DECIDE and any(view.same_call(op, write) for write in writes)
+    ]
     facts = {ref for write in writes for ref in write.inputs}
     exact = [op for op in decides if facts & {*op.inputs, *op.outputs}]
     return next(iter(exact or decides), None)
@@ -300,9 +306,11 @@ def wrongly_deleted(sought: Sought) -> Finding | None:
 def _expired(sought: Sought) -> Finding | None:
     view = sought.view
     expired = [
-        (op, entry.ref) for op in view.reads for entry in op.dropped
+        (op, entry.ref)
+        for op in view.reads
+        for entry in op.dropped
         if entry.reason == "expired" and sought.holds(entry.ref)
-    ]  # fmt: skip
+    ]
     if not expired or sought.among(view.delivered):
         return None
     _, ref = expired[0]
@@ -326,9 +334,12 @@ def not_deleted(sought: Sought) -> Finding | None:
         return None
     content = reply_content(sought.need, reply)
     used = [
-        ref for ref in _in_context(view)
-        if kind(ref) == semconv.KIND_MEMORY and content and text.coverage(content, [view.text(ref) or ""]) == 1
-    ]  # fmt: skip
+        ref
+        for ref in _in_context(view)
+        if kind(ref) == semconv.KIND_MEMORY
+        and content
+        and text.coverage(content, [view.text(ref) or ""]) == 1
+    ]
     for op in reversed(view.operations):
         if not view.before(op) or op.key in view.case.turn or not used:
             continue

@@ -14,7 +14,7 @@ KEEPS = 0.75
 DOUBTFUL = 0.5
 
 _ASKS_WHEN = re.compile(
-    r"\b(?:when|since when|what (?:date|day|month|year|time)|which (?:date|day|month|year)|on what day|how long ago)\b"
+    r"\b(?:when|(?:what|which) (?:date|day|month|year|time)|how long ago)\b"
     r"|什么时候|何时|哪天|いつ|언제",
     re.IGNORECASE,
 )

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memtrace_collector.attribution import first_stored, found, kept, sanity, shown, told, used
+from memtrace_collector.attribution import (
+    first_stored,
+    found,
+    kept,
+    not_stored,
+    sanity,
+    shown,
+    told,
+    used,
+)
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import Finding, abstain
 
@@ -19,7 +28,7 @@ ROWS: tuple[Row, ...] = (
     first_stored.omission,
     first_stored.distortion,
     first_stored.invented,
-    first_stored.not_stored,
+    not_stored.not_stored,
     kept.overwritten,
     kept.merged_wrong,
     kept.compacted_away,

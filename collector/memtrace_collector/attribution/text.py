@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _PIECE = re.compile(
-    rf"[{_CJK}]+|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W\d_])|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W\d_])+)*"
+    rf"[{_CJK}]+|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W\d_])"
+    rf"|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W\d_])+)*"
     r"|[.!?;\n。！？；]"
 )
 _IS_CJK = re.compile(f"[{_CJK}]")
@@ -55,35 +56,37 @@ _CARDINALS = """
 _ORDINALS = """
     zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth
 """
-_NUMBER_WORDS = {
-    **{word: str(value) for value, word in enumerate(_ORDINALS.split())},
-    **{word: str(value) for value, word in enumerate(_CARDINALS.split())},
-    **{"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "seventy": "70"},
-    **{"eighty": "80", "ninety": "90", "hundred": "100", "thousand": "1000"},
-    **{"million": "1000000", "once": "1", "twice": "2", "dozen": "12"},
-}
+_TENS = """
+    thirty:30 forty:40 fifty:50 sixty:60 seventy:70 eighty:80 ninety:90 hundred:100
+    thousand:1000 million:1000000 once:1 twice:2 dozen:12
+"""
+_NUMBER_WORDS = (
+    {word: str(value) for value, word in enumerate(_ORDINALS.split())}
+    | {word: str(value) for value, word in enumerate(_CARDINALS.split())}
+    | dict(pair.split(":") for pair in _TENS.split())
+)
 """``one`` is left out: it is mostly a pronoun."""
 
-_IRREGULAR = {
-    "ran": "run", "went": "go", "gone": "go", "ate": "eat", "eaten": "eat", "bought": "buy", "met": "meet",
-    "took": "take", "taken": "take", "saw": "see", "seen": "see", "began": "begin", "begun": "begin",
-    "wrote": "write", "written": "write", "left": "leave", "told": "tell", "said": "say", "gave": "give",
-    "given": "give", "made": "make", "won": "win", "sold": "sell", "lost": "lose", "found": "find",
-    "felt": "feel", "kept": "keep", "paid": "pay", "sent": "send", "spent": "spend", "taught": "teach",
-    "thought": "think", "drove": "drive", "driven": "drive", "flew": "fly", "flown": "fly", "broke": "break",
-    "broken": "break", "chose": "choose", "chosen": "choose", "grew": "grow", "grown": "grow",
-    "knew": "know", "known": "know", "spoke": "speak", "spoken": "speak", "swam": "swim", "wore": "wear",
-    "worn": "wear", "came": "come", "became": "become", "built": "build", "held": "hold", "led": "lead",
-    "had": "have", "has": "have", "children": "child", "men": "man", "women": "woman", "people": "person",
-    "wives": "wife", "lives": "live", "better": "good", "best": "good", "worse": "bad", "worst": "bad",
-    "mum": "mother", "mom": "mother", "dad": "father", "meant": "mean", "heard": "hear", "slept": "sleep",
-}  # fmt: skip
-_SUFFIXES = (
-    ("ational", 4), ("ations", 4), ("ation", 4), ("ments", 4), ("ment", 4), ("nesses", 4), ("ness", 4),
-    ("ingly", 4), ("edly", 4), ("ically", 4), ("ities", 4), ("ity", 4), ("ings", 3), ("ing", 3), ("ies", 3),
-    ("ied", 3), ("ions", 4), ("ion", 4), ("ers", 4), ("est", 5), ("ed", 3), ("es", 3), ("ic", 5), ("al", 5),
-    ("ly", 4), ("er", 4), ("s", 3),
-)  # fmt: skip
+_IRREGULAR_FORMS = """
+    ran:run went:go gone:go ate:eat eaten:eat bought:buy met:meet took:take taken:take saw:see
+    seen:see began:begin begun:begin wrote:write written:write left:leave told:tell said:say
+    gave:give given:give made:make won:win sold:sell lost:lose found:find felt:feel kept:keep
+    paid:pay sent:send spent:spend taught:teach thought:think drove:drive driven:drive flew:fly
+    flown:fly broke:break broken:break chose:choose chosen:choose grew:grow grown:grow knew:know
+    known:know spoke:speak spoken:speak swam:swim wore:wear worn:wear came:come became:become
+    built:build held:hold led:lead had:have has:have children:child men:man women:woman
+    people:person wives:wife lives:live better:good best:good worse:bad worst:bad mum:mother
+    mom:mother dad:father meant:mean heard:hear slept:sleep
+"""
+_IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_FORMS.split())
+_SUFFIX_LENGTHS = """
+    ational:4 ations:4 ation:4 ments:4 ment:4 nesses:4 ness:4 ingly:4 edly:4 ically:4 ities:4
+    ity:4 ings:3 ing:3 ies:3 ied:3 ions:4 ion:4 ers:4 est:5 ed:3 es:3 ic:5 al:5 ly:4 er:4 s:3
+"""
+"""Suffix and how much of the word must remain, longest first."""
+_SUFFIXES = tuple(
+    (suffix, int(rest)) for suffix, _, rest in (p.partition(":") for p in _SUFFIX_LENGTHS.split())
+)
 
 
 class Word(NamedTuple):
@@ -230,12 +233,16 @@ def coverage(needed: frozenset[str], texts: Iterable[str]) -> float:
     return len(pooled) / len(needed)
 
 
+_KNOWING = (
+    "know|sure|information|info|recall|remember|mention(?:ed)?|records?|find|found|details?|memory|"
+    "memories|certain|say|told|tell|answer|specified|available|provided|determine"
+)
 _DECLINES = re.compile(
-    r"\b(?:do(?:n't| not)|does(?:n't| not)|did(?:n't| not)|can(?:'t|not| not)|could(?:n't| not)|am not|'m not|not|no)\b"
-    r"[^.!?]{0,40}\b(?:know|sure|information|info|recall|remember|mention(?:ed)?|record|records|find|found|details?|"
-    r"memory|memories|certain|say|told|tell|answer|specified|available|provided|determine)\b"
-    r"|\b(?:unknown|unclear|no idea|not (?:mentioned|specified|available|provided|enough)|unable to|"
-    r"haven't (?:told|mentioned|shared)|have not (?:told|mentioned|shared)|(?:isn't|wasn't) mentioned|unanswerable|n/a)\b"
+    r"\b(?:(?:do|does|did|could|has|have|had)(?:n't| not)|can(?:'t|not| not)|(?:am|'m|is|are) not|"
+    rf"isn't|not|no)\b[^.!?]{{0,40}}\b(?:{_KNOWING})\b"
+    r"|\b(?:unknown|unclear|no idea|unable to|unanswerable|n/a)\b"
+    r"|\b(?:not|isn't|wasn't|haven't|have not) (?:been )?"
+    r"(?:mentioned|specified|available|provided|enough|told|shared)\b"
     r"|(?:不知道|不清楚|没有(?:提到|相关|信息)|无法|分かりません|わかりません|知りません|모르겠)",
     re.IGNORECASE,
 )

@@ -18,9 +18,12 @@ def _stored(sought: Sought) -> tuple[str, ...]:
     view = sought.view
     kinds = (semconv.KIND_FACT, semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
     made = [
-        ref for op in view.case.operations.values() if view.before(op) and view.readable(op)
-        for ref in op.outputs if kind(ref) in kinds
-    ]  # fmt: skip
+        ref
+        for op in view.case.operations.values()
+        if view.before(op) and view.readable(op)
+        for ref in op.outputs
+        if kind(ref) in kinds
+    ]
     return tuple(dict.fromkeys([*made, *view.current_versions]))
 
 
@@ -30,9 +33,10 @@ def wrong_graph(sought: Sought) -> Finding | None:
     if sought.among([*said_before(sought.view), *_stored(sought)]) and not view.case.foreign:
         return None
     strangers = [
-        op for op in view.case.operations.values()
+        op
+        for op in view.case.operations.values()
         if not view.readable(op) and op.start_ns < view.answer.start_ns
-    ]  # fmt: skip
+    ]
     elsewhere = {
         ref for op in strangers for ref in (*op.outputs, *op.inputs) if _carries_abroad(sought, ref)
     }

@@ -1,4 +1,4 @@
-"""Rows of the hop *used*: the prompt had it, or nothing did; what did the reply make of it? Pure."""
+"""Rows of the hop *used*: what did the reply make of what the prompt had? Pure."""
 
 from __future__ import annotations
 

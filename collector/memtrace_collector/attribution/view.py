@@ -112,13 +112,20 @@ class View:
     @cached_property
     def query(self) -> str | None:
         """The user's own question: a query nobody rewrote, else the last message in the prompt."""
-        asked = [ref for op in self.turn for ref in op.outputs if kind(ref) == semconv.KIND_QUERY
-                 and op.step == semconv.STEP_INGEST]  # fmt: skip
+        asked = [
+            ref
+            for op in self.turn
+            for ref in op.outputs
+            if kind(ref) == semconv.KIND_QUERY and op.step == semconv.STEP_INGEST
+        ]
         named = [ref for ref in self.answer.inputs if kind(ref) == semconv.KIND_QUERY]
         searched = [
-            ref for op in self.reads for ref in op.inputs if kind(ref) == semconv.KIND_QUERY
+            ref
+            for op in self.reads
+            for ref in op.inputs
+            if kind(ref) == semconv.KIND_QUERY
             and not any(maker.step == semconv.STEP_REWRITE for maker in self.producers(ref))
-        ]  # fmt: skip
+        ]
         messages = [ref for ref in self.answer.inputs if kind(ref) == semconv.KIND_MESSAGE]
         candidates = [
             *(ref for ref in asked if ref in named),
@@ -276,10 +283,12 @@ class View:
         for op in (*self.assemblies, self.answer):
             refs.update(
                 dict.fromkeys(
-                    ref for ref in op.inputs if kind(ref) in (*_RECORDS, semconv.KIND_MESSAGE, semconv.KIND_FACT)
+                    ref
+                    for ref in op.inputs
+                    if kind(ref) in (*_RECORDS, semconv.KIND_MESSAGE, semconv.KIND_FACT)
                     and ref != self.query
                 )
-            )  # fmt: skip
+            )
         return tuple(refs)
 
     # records
@@ -330,13 +339,17 @@ class View:
     def documents(self) -> tuple[str, ...]:
         """Indexed chunks, and messages that reads deliver: stored values without history."""
         found = [
-            ref for op in self.operations for ref in op.outputs
+            ref
+            for op in self.operations
+            for ref in op.outputs
             if kind(ref) == semconv.KIND_DOCUMENT and self.before(op)
-        ]  # fmt: skip
+        ]
         loose = [
-            ref for ref in (*self.delivered, *self.shown)
-            if variables.record_of(ref) not in self.case.histories and kind(ref) != semconv.KIND_FACT
-        ]  # fmt: skip
+            ref
+            for ref in (*self.delivered, *self.shown)
+            if variables.record_of(ref) not in self.case.histories
+            and kind(ref) != semconv.KIND_FACT
+        ]
         return tuple(dict.fromkeys([*found, *loose]))
 
     @cached_property
@@ -347,8 +360,12 @@ class View:
             for record in self.histories
             if (write := self.current(record)) and not is_deleted(write.version)
         ]
-        unknown = [ref for ref in (*self.delivered, *self.shown) if kind(ref) == semconv.KIND_MEMORY
-                   and variables.record_of(ref) not in self.case.histories]  # fmt: skip
+        unknown = [
+            ref
+            for ref in (*self.delivered, *self.shown)
+            if kind(ref) == semconv.KIND_MEMORY
+            and variables.record_of(ref) not in self.case.histories
+        ]
         return tuple(dict.fromkeys([*live, *unknown, *self.documents]))
 
     def readable(self, op: Operation) -> bool:

@@ -230,13 +230,36 @@ def test_omission_by_the_model_that_saves_by_tool_calls() -> None:
 @pytest.mark.parametrize(
     ("said", "kept", "question", "expected", "aspect"),
     [
-        ("I visited Oslo last month.", "User visited Oslo in January 2026", "When did I visit Oslo?", "December 2025", "time"),
-        ("We signed the lease two days ago.", "The lease was signed on 1 January 2026", "When did we sign the lease?",
-         "30 December 2025", "time"),
-        ("My cousin owes me 40 dollars.", "User's cousin owes the user 14 dollars", "How much does my cousin owe me?", "40", "number"),
-        ("My parrot Kiwi is green.", "User's parrot Mango is green", "What is my green parrot called?", "Kiwi", "item"),
+        (
+            "I visited Oslo last month.",
+            "User visited Oslo in January 2026",
+            "When did I visit Oslo?",
+            "December 2025",
+            "time",
+        ),
+        (
+            "We signed the lease two days ago.",
+            "The lease was signed on 1 January 2026",
+            "When did we sign the lease?",
+            "30 December 2025",
+            "time",
+        ),
+        (
+            "My cousin owes me 40 dollars.",
+            "User's cousin owes the user 14 dollars",
+            "How much does my cousin owe me?",
+            "40",
+            "number",
+        ),
+        (
+            "My parrot Kiwi is green.",
+            "User's parrot Mango is green",
+            "What is my green parrot called?",
+            "Kiwi",
+            "item",
+        ),
     ],
-)  # fmt: skip
+)
 def test_distortion_blames_the_extraction_and_says_what_changed(
     said: str, kept: str, question: str, expected: str, aspect: str
 ) -> None:
@@ -566,7 +589,7 @@ def test_wrong_scope_when_a_filter_hid_it() -> None:
 
 def test_bad_query_blames_the_rewrite_that_lost_the_users_words() -> None:
     script = Script()
-    message, version = script.remember("My sourdough starter is named Gustav.")
+    message, _ = script.remember("My sourdough starter is named Gustav.")
     _, other = script.remember("User likes cake", record="2")
     script.ask("What is my sourdough starter named?")
     short = script.ref("query", "favourite cake recipes")
@@ -626,9 +649,12 @@ def test_ranked_out_blames_the_reranking_that_moved_it_below_the_cut() -> None:
     script.retrieve(version, other)
     moved = script.add("rerank", inputs=(version, other), delivered=(other, version))
     script.add(
-        "rerank", inputs=(other, version), delivered=(other,), limits={"k": 1},
+        "rerank",
+        inputs=(other, version),
+        delivered=(other,),
+        limits={"k": 1},
         dropped=(Dropped(version, 0.1, "limit", 2),),
-    )  # fmt: skip
+    )
     script.answer("I do not know.", script.assemble(other))
     script.flag("Dr. Osei", message)
     blames(script.verdict(), "ranked_out", moved.key)
@@ -820,7 +846,7 @@ def test_without_content_a_reply_is_not_judged() -> None:
 
 def test_a_version_nobody_was_seen_to_write_is_not_called_stale() -> None:
     script = Script()
-    message, version = script.remember("My office is in room 4.", "User's office is in room 4")
+    message, _ = script.remember("My office is in room 4.", "User's office is in room 4")
     script.ask("In which room is my office?")
     unknown = script.ref("mem", "User's office is somewhere else", "stub:1")
     script.reply("Somewhere else.", unknown)
@@ -881,7 +907,7 @@ def test_a_list_names_the_loss_of_each_missing_item() -> None:
     script = Script()
     first, one = script.remember("I play chess.", "User plays chess")
     script.day(1)
-    second, two = script.remember("I also play darts.", "User plays darts", "2")
+    second, _ = script.remember("I also play darts.", "User plays darts", "2")
     script.day(3)
     gone = script.delete(one)
     script.ask("Which games do I play?")
@@ -902,13 +928,17 @@ def test_a_batch_decision_that_left_a_fact_out_chose_not_to_store_it() -> None:
     script = Script()
     message = script.say("I play chess. My coach is Ivanov.")
     facts = script.extract(
-        message, "Plays chess", "Coach is Ivanov",
+        message,
+        "Plays chess",
+        "Coach is Ivanov",
         edges=tuple[Edge, ...](),
-    )  # fmt: skip
+    )
     decide = script.add(
-        "decide", inputs=tuple(facts), outputs=(facts[0],),
+        "decide",
+        inputs=tuple(facts),
+        outputs=(facts[0],),
         decisions=(Decision(None, "ADD"), Decision(None, "NOOP")),
-    )  # fmt: skip
+    )
     version = script.create("1", "Plays chess", facts[0])
     script.ask("Who is my coach?")
     script.reply("I do not know.", version)
