@@ -27,12 +27,14 @@ _LISTS = (
     semconv.DECISIONS,
     semconv.EDGES,
     semconv.INFERRED,
+    semconv.CUT,
 )
 _CUT_ORDER = (
     semconv.DROPPED,
     semconv.SHOWN,
     semconv.EDGES,
     semconv.INFERRED,
+    semconv.CUT,
     semconv.DECISIONS,
     semconv.SUPERSEDES,
     semconv.DELIVERED,
