@@ -13,7 +13,8 @@ from functools import cached_property
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
-from memtrace_collector.attribution.view import View, is_deleted, kind, outputs_within
+from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within
+from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv, variables
 
 ABOUT = 0.5

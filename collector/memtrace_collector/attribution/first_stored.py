@@ -9,14 +9,9 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within, sources_within
 from memtrace_collector.attribution.verdict import Decisive
-from memtrace_collector.attribution.view import (
-    View,
-    is_deleted,
-    kind,
-    outputs_within,
-    sources_within,
-)
+from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 

@@ -7,8 +7,9 @@ from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.kept import contradicting
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import Decisive
-from memtrace_collector.attribution.view import READS, View, kind
+from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 

@@ -10,7 +10,8 @@ from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.first_stored import left_out
 from memtrace_collector.attribution.needs import reply_content
-from memtrace_collector.attribution.view import View, is_deleted, kind
+from memtrace_collector.attribution.refs import is_deleted, kind
+from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables

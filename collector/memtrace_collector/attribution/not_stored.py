@@ -5,7 +5,7 @@ from __future__ import annotations
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.first_stored import facts_ever, stored_or_open
-from memtrace_collector.attribution.view import kind
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.graph.facts import Decision, Operation
 from memtrace_otel import semconv
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from memtrace_collector.attribution.carriers import Sought, descent
 from memtrace_collector.attribution.findings import Finding
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import MEMORY_STAGES, Hop
-from memtrace_collector.attribution.view import READS, View, kind
+from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 

@@ -6,7 +6,7 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought, said_before
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
-from memtrace_collector.attribution.view import kind
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import date, datetime, timezone
+from datetime import date
 from functools import cached_property
-from typing import NamedTuple
 
 from memtrace_collector.attribution.findings import Window
+from memtrace_collector.attribution.refs import (
+    Moment,
+    day_of,
+    is_deleted,
+    kind,
+    parse_day,
+    sources_within,
+)
 from memtrace_collector.graph.case import Case, Write
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv, variables
@@ -23,17 +30,6 @@ WRITES = frozenset(
 _INSIDE_A_WRITE = frozenset({semconv.STEP_ADD, semconv.STEP_EXTRACT, semconv.STEP_DECIDE})
 _RECORDS = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
 _MAX_DEPTH = 32
-
-
-class Moment(NamedTuple):
-    """The day from which relative words of a value count; assumed when nobody declared it."""
-
-    day: date
-    assumed: bool
-
-
-def kind(ref: str) -> str:
-    return ref.partition(":")[0]
 
 
 class View:
@@ -95,14 +91,14 @@ class View:
             ]
             if inherited:
                 return max(inherited)
-        return Moment(_day(maker.start_ns), True)
+        return Moment(day_of(maker.start_ns), True)
 
     @cached_property
     def _declared_times(self) -> dict[str, date]:
         found: dict[str, date] = {}
         for op in self.case.operations.values():
             for ref, stamp in op.times.items():
-                day = _parse_day(stamp)
+                day = parse_day(stamp)
                 if day is not None:
                     found[ref] = max(day, found.get(ref, day))
         return found
@@ -156,7 +152,7 @@ class View:
     @property
     def asked_on(self) -> date:
         moment = self.moment(self.query) if self.query else None
-        return moment.day if moment else _day(self.answer.start_ns)
+        return moment.day if moment else day_of(self.answer.start_ns)
 
     # operations
 
@@ -390,36 +386,3 @@ class View:
 
 def _queries(op: Operation) -> list[str]:
     return [ref for ref in op.inputs if kind(ref) == semconv.KIND_QUERY]
-
-
-def is_deleted(ref: str) -> bool:
-    return variables.version_of(ref) == semconv.DELETED_VERSION
-
-
-def sources_within(op: Operation, output: str) -> tuple[str, ...]:
-    """The inputs that made an output: by edges where there are any, else all."""
-    made = tuple(
-        edge.input
-        for edge in op.edges
-        if edge.output == output and edge.relation != semconv.RELATION_RELATED_TO
-    )
-    return made or op.inputs
-
-
-def outputs_within(op: Operation, source: str) -> tuple[str, ...]:
-    """The outputs made from an input: by edges where the operation has any, else all."""
-    edges = [edge for edge in op.edges if edge.relation != semconv.RELATION_RELATED_TO]
-    if not edges:
-        return op.outputs
-    return tuple(edge.output for edge in edges if edge.input == source)
-
-
-def _parse_day(stamp: str) -> date | None:
-    try:
-        return datetime.fromisoformat(stamp.replace("Z", "+00:00")).date()
-    except ValueError:
-        return None
-
-
-def _day(time_ns: int) -> date:
-    return datetime.fromtimestamp(time_ns / 1e9, tz=timezone.utc).date()
