@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 MAX_CHOICE_CHARS: Final = 1_000_000
-"""Kept of one choice of a stream; the rest is left out and the reply is incomplete."""
-_FAILED = frozenset({"response.failed", "error"})
+"""Kept of one choice; the rest is left out, and the choice is clipped."""
+MAX_PARTS: Final = 256
+"""Choices of one reply, and tool calls of one choice; further ones are left out."""
 _FINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -46,6 +47,9 @@ class Choice:
             self.parts.append(text)
 
     def add_call(self, position: int, name: object, arguments: object) -> None:
+        if position not in self.calls and len(self.calls) >= MAX_PARTS:
+            self.clipped = True
+            return
         known, parts = self.calls.get(position, ("", []))
         self.calls[position] = (known or (name if isinstance(name, str) else ""), parts)
         if isinstance(arguments, str) and arguments and self._room(arguments):
@@ -72,14 +76,6 @@ class Reply:
         self.model = ""
         self.choices: dict[int, Choice] = {}
         self.queries: list[str] = []
-        self.failed = False
-
-    @property
-    def complete(self) -> bool:
-        """Every choice was seen to its end."""
-        return bool(self.choices) and all(
-            choice.finished and not choice.clipped for choice in self.choices.values()
-        )
 
     def read(self, response: object) -> None:
         """Take a whole response in: a chat completion or a response object."""
@@ -106,7 +102,10 @@ class Reply:
         self.model = self.model or _string(get(source, "model"))
 
     def _choice(self, index: object) -> Choice:
-        return self.choices.setdefault(index if isinstance(index, int) else 0, Choice())
+        at = index if isinstance(index, int) else 0
+        if at not in self.choices and len(self.choices) >= MAX_PARTS:
+            return Choice()
+        return self.choices.setdefault(at, Choice())
 
     def _completed_choice(self, choice: object) -> None:
         seen = self._choice(get(choice, "index"))
@@ -130,8 +129,6 @@ class Reply:
         self.choices[0] = seen
 
     def _event(self, kind: str, event: object) -> None:
-        if kind in _FAILED:
-            self.failed = True
         response = get(event, "response")
         if response is not None:
             self._head(response)

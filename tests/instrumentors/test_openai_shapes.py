@@ -131,6 +131,16 @@ def test_an_endless_choice_is_bounded() -> None:
     assert reply.choices[0].clipped
 
 
+def test_the_number_of_choices_and_calls_is_bounded() -> None:
+    reply = Reply()
+    calls = [{"index": n, "function": {"name": "f"}} for n in range(10_000)]
+    for index in range(1_000):
+        reply.read_chunk({"choices": [{"index": index, "delta": {"content": "x"}}]})
+    reply.read_chunk({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]})
+    assert len(reply.choices) == openai_reply.MAX_PARTS
+    assert len(reply.choices[0].calls) == openai_reply.MAX_PARTS
+
+
 @pytest.mark.parametrize(
     ("name", "purpose"),
     [
