@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -28,7 +29,7 @@ from memtrace_collector.graph import flags, invariants, render
 from memtrace_collector.graph.ancestry import ancestry
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.closure import processes_of
-from memtrace_collector.graph.facts import Flag, Operation
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Sequence
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.resolution import Occurrence
@@ -107,7 +108,9 @@ class Service:
             raise NotFoundError(f"nobody was seen to write {name} in {graph_id}")
         return found
 
-    def flag(self, answer: str, expected: str | None, evidence: Sequence[str], reason: str) -> Json:
+    def flag(
+        self, answer: str, expected: str | None, evidence: abc.Sequence[str], reason: str
+    ) -> Json:
         for reference in evidence:
             check_reference(reference)
         operation = self._answer(answer)
@@ -153,7 +156,7 @@ class Service:
 
     def case(self, answer: str, redact: bool) -> Json:
         case = self._case(answer)
-        wanted = {*case.operations, case.answer.key}
+        wanted = {*case.operations, case.answer.key, *self._behind_gaps(case)}
         positions = self._facts.first_position(wanted)
         lossy = {loss.process for loss in case.closure.losses}
         gapless = processes_of(case.operations.values()) - lossy
@@ -218,6 +221,17 @@ class Service:
             and found.key == answer.key
         ]
         return max(meant, key=lambda flag: (flag.at_ns, flag.origin), default=None)
+
+    def _behind_gaps(self, case: Case) -> set[OperationKey]:
+        """The first operation after each loss: without it nobody sees that one was lost."""
+        numbers = {Sequence(loss.process, loss.last + 1) for loss in case.closure.losses}
+        graph_ids = sorted(case.readable_graphs) if numbers else ()
+        return {
+            item.key
+            for graph_id in graph_ids
+            for item in self._facts.all_operations(graph_id)
+            if item.sequence in numbers
+        }
 
     def _search(self, case: Case, text: str) -> list[str]:
         kinds = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
