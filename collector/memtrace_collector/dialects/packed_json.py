@@ -11,6 +11,9 @@ import msgspec
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CLOSER = {"{": "}", "[": "]"}
+_CLOSERS = frozenset(_CLOSER.values())
+_PART = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^"\[\]{},]+', re.DOTALL)
+_MAX_DEPTH = 64
 _MAX_PARTS = 10_000
 _UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
 
@@ -79,28 +82,23 @@ def _without_surrogates(value: object) -> object:
 
 
 def salvage(text: str) -> str:
-    """The longest beginning of a JSON text that closes into valid JSON, closed."""
+    """The longest beginning of a JSON text that closes into valid JSON, closed.
+
+    What is nested deeper than any contract value is cut off as well.
+    """
     stack: list[str] = []
     safe, closers = 0, ""
-    in_string = escaped = False
-    for position, char in enumerate(text):
-        if in_string:
-            if escaped:
-                escaped = False
-            elif char == "\\":
-                escaped = True
-            elif char == '"':
-                in_string = False
-            continue
-        if char == '"':
-            in_string = True
-        elif char in "{[":
-            stack.append(_CLOSER[char])
-            safe, closers = position + 1, "".join(reversed(stack))
-        elif char in "}]":
-            if not stack or stack.pop() != char:
-                break
-            safe, closers = position + 1, "".join(reversed(stack))
-        elif char == "," and stack:
+    position = 0
+    while (match := _PART.match(text, position)) is not None:
+        part, position = match[0], match.end()
+        if part in _CLOSER:
+            stack.append(_CLOSER[part])
+        elif part in _CLOSERS and (not stack or stack.pop() != part):
+            break
+        if len(stack) > _MAX_DEPTH:
+            break
+        if part in _CLOSER or part in _CLOSERS:
             safe, closers = position, "".join(reversed(stack))
+        elif part == "," and stack:
+            safe, closers = match.start(), "".join(reversed(stack))
     return text[:safe] + closers
