@@ -25,7 +25,7 @@ import wrapt
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # upstream ignores its whole module
 
 from memtrace_otel import runtime
-from memtrace_otel.guard import guarded
+from memtrace_otel.guard import guard, guarded
 from memtrace_otel.instrumentors import mem0_search, mem0_stages
 from memtrace_otel.instrumentors.mem0_add_v1 import AddV1
 from memtrace_otel.instrumentors.mem0_add_v2 import AddV2
@@ -192,7 +192,8 @@ class Patches:
                 owner = next((base for base in kind.__mro__ if name in vars(base)), None)
                 if owner is not None:
                     opener = offered(seam, part) if seam else None
-                    self._replace(owner, name, opener, pooled=seam is None)
+                    with guard(f"mem0 {part}.{name}"):  # a class may not allow it
+                        self._replace(owner, name, opener, pooled=seam is None)
 
     def _replace(
         self, owner: type, name: str, opener: Opener | None, *, pooled: bool = False

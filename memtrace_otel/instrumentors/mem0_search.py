@@ -22,6 +22,8 @@ from memtrace_otel.tracer import start_operation
 from memtrace_otel.variables import Variable
 
 _DEFAULT_THRESHOLD_V2 = 0.1
+_CROSS_ENCODERS = frozenset(("cohere", "sentence_transformer", "huggingface", "zero_entropy"))
+"""mem0's reranker providers of that kind; ``llm_reranker`` and the program's own are others."""
 
 
 class ReadStage(Stage):
@@ -123,7 +125,7 @@ class RerankStage(Stage):
         self._search.reranked({str(item["id"]) for item in self._given})
         for item, version in zip(kept, self._versions(kept)):
             self.operation.delivered(version, _number(item.get("rerank_score")))
-        self.operation.score_kind("cross_encoder")
+        self.operation.score_kind(_rerank_score_kind(self.memory))
         for item, version in zip(self._given, self._versions(self._given)):
             if str(item["id"]) not in kept_ids:
                 self.operation.dropped(version, reason="rerank")
@@ -168,6 +170,12 @@ def items_of(result: object) -> list[Mapping[str, Any]]:
     found = result.get("results") if isinstance(result, Mapping) else result
     items = found if isinstance(found, (list, tuple)) else ()
     return [item for item in items if isinstance(item, Mapping) and item.get("id") is not None]
+
+
+def _rerank_score_kind(memory: object) -> str:
+    config = getattr(getattr(memory, "config", None), "reranker", None)
+    known = getattr(config, "provider", None) in _CROSS_ENCODERS
+    return "cross_encoder" if known else "other"
 
 
 def _number(value: object) -> float | None:

@@ -101,7 +101,7 @@ def test_search_with_a_reranker_shows_what_it_was_given_and_what_it_kept(w: Worl
         "inputs": [query("Owns a grey cat"), cat, dog],
         "delivered": [dog],
         "scores": [0.75],
-        "score_kind": "cross_encoder",
+        "score_kind": "other",
         "dropped": [[cat, None, "rerank"]],
         "limits": {"k": 10},
     }
