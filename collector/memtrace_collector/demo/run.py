@@ -80,7 +80,7 @@ def _attributed(
         question = asked[case_id]
         evidence = question.evidence_references
         client.flag(_name(answer.span), question.expected, evidence, "asked by the demo")
-    verdicts = _verdicts(client, list(answers.values()))
+    verdicts = _verdicts(client, list(answers.values()), settings.folder)
     outcomes = []
     for reply in replies:
         answer = answers[reply.case_id]
@@ -109,7 +109,9 @@ def _records(client: Client) -> Records:
     return recorded(json.loads(client.graph(graph_id, "", "json")) for graph_id in graph_ids)
 
 
-def _verdicts(client: Client, answers: Sequence[Recorded]) -> dict[str, dict[str, Any]]:
+def _verdicts(
+    client: Client, answers: Sequence[Recorded], folder: Path
+) -> dict[str, dict[str, Any]]:
     wanted = {_name(answer.span) for answer in answers}
     deadline = time.monotonic() + VERDICT_SECONDS
     while True:
@@ -119,7 +121,8 @@ def _verdicts(client: Client, answers: Sequence[Recorded]) -> dict[str, dict[str
         if time.monotonic() >= deadline:
             missing = len(wanted - found.keys())
             raise UnreachableError(
-                f"{missing} of {len(wanted)} verdicts did not come within {VERDICT_SECONDS:.0f} s"
+                f"{missing} of {len(wanted)} verdicts did not come within {VERDICT_SECONDS:.0f} s; "
+                f"{folder / 'up.log'} may say why"
             )
         time.sleep(_POLL_SECONDS)
 
