@@ -110,11 +110,12 @@ class _Known:
         for match in chosen:
             for index in match.whole:
                 self._whole.setdefault((index, match.kind), match)
+            parts = set(match.indexes).difference(match.whole)
             # An answer that repeated a memory word for word stands wherever the memory does.
             repeats = match.kind in ("message", "answer")
-            if repeats and any(match.text in text for text in texts):
+            if parts and repeats and any(match.text in text for text in texts):
                 continue
-            for index in set(match.indexes).difference(match.whole):
+            for index in parts:
                 self._inside.setdefault(index, []).append(match)
 
     def whole(self, index: int, *kinds: Kind) -> Match | None:
