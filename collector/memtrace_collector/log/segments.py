@@ -79,7 +79,7 @@ class SegmentLog:
         max_queued_records: int = MAX_QUEUED_RECORDS,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder = folder
         self._metrics = metrics
         with contextlib.ExitStack() as opened:

@@ -16,7 +16,7 @@ from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.links import Link, Source, missing_links
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import RecordReader, SpanGroup, span_groups
-from memtrace_collector.processor.redaction import remove_content
+from memtrace_collector.processor.redaction import remove_content, remove_log_content
 from memtrace_collector.processor.sources import resolve_sources
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from memtrace_otel import semconv
@@ -69,14 +69,16 @@ class Outgoing:
     def prepare(self, position: LogPosition, record: LogRecord) -> Payload | None:
         """What to send of the record at ``position``; None when nothing is left to send.
 
-        A record without a span of ours passes byte for byte, unless the destination does not
+        A record without anything of ours passes byte for byte, unless the destination does not
         take its encoding.
 
         Raises:
             InvalidRequestError: the record cannot be read, so nothing can be taken off it.
         """
-        if record.signal == "logs" or not self._reader.concerns_us(record):
+        if not self._reader.concerns_us(record):
             return self._unchanged(record)
+        if record.signal == "logs":
+            return self._logs(record)
         request = decode_traces(record)
         groups = span_groups(record.tenant, request)
         ours = [facts for group in groups for _, facts in group.spans if facts is not None]
@@ -89,6 +91,20 @@ class Outgoing:
         kept = [self._rewrite(group, set(repeated), sources) for group in groups]
         if not any(kept):
             return None
+        return Payload(bytes(request.SerializeToString()), "protobuf")
+
+    def _logs(self, record: LogRecord) -> Payload:
+        if self._values:
+            return self._unchanged(record)
+        request = decode_logs(record)
+        changed = [
+            remove_log_content(item)
+            for resource in request.resource_logs
+            for scope in resource.scope_logs
+            for item in scope.log_records
+        ]
+        if not any(changed):
+            return self._unchanged(record)
         return Payload(bytes(request.SerializeToString()), "protobuf")
 
     def _unchanged(self, record: LogRecord) -> Payload:

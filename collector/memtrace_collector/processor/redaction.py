@@ -1,9 +1,10 @@
-"""Taking content off spans before they leave for other systems. Pure, in place."""
+"""Taking content off what is ours before it leaves for other systems. Pure, in place."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_otel import semconv
@@ -26,6 +27,7 @@ CONTENT_ATTRIBUTES = frozenset(
         semconv.GEN_AI_EVALUATION_EXPLANATION,
     )
 )
+_OUR_NAMES = ("memtrace.", "gen_ai.evaluation.")
 _SPLIT_VALUES = f"{semconv.MEMTRACE_VALUES}."
 """``memtrace.values.1`` …: how a host splits what its length limit would cut."""
 
@@ -42,8 +44,21 @@ def remove_content(span: Span) -> None:
         _filter(event.attributes)
 
 
-def _filter(attributes: Any) -> None:
+def remove_log_content(record: LogRecord) -> bool:
+    """Remove content attributes from an evaluation result; True when there were any.
+
+    Other log records are not ours and stay as they are.
+    """
+    ours = record.event_name == semconv.GEN_AI_EVALUATION_RESULT or any(
+        item.key.startswith(_OUR_NAMES) for item in record.attributes
+    )
+    return ours and _filter(record.attributes)
+
+
+def _filter(attributes: Any) -> bool:
     kept = [item for item in attributes if not is_content(item.key)]
-    if len(kept) != len(attributes):
-        del attributes[:]
-        attributes.extend(kept)
+    if len(kept) == len(attributes):
+        return False
+    del attributes[:]
+    attributes.extend(kept)
+    return True

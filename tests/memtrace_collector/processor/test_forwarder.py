@@ -189,6 +189,26 @@ def test_content_goes_on_when_asked_for(pipeline: Pipeline) -> None:
     assert {item.key for item in span.events[0].attributes} == {*CONTENT, "harmless"}
 
 
+def test_an_evaluation_result_goes_on_without_its_content(pipeline: Pipeline) -> None:
+    message = ExportLogsServiceRequest()
+    records = message.resource_logs.add().scope_logs.add().log_records
+    said = {
+        "gen_ai.evaluation.name": "correctness",
+        "gen_ai.evaluation.explanation": "secret",
+        "memtrace.expected": "secret",
+    }
+    evaluation = records.add(event_name="gen_ai.evaluation.result", time_unix_nano=1)
+    evaluation.attributes.extend(attribute(name, value) for name, value in said.items())
+    other = records.add(event_name="mine", time_unix_nano=2)
+    other.attributes.append(attribute("gen_ai.input.messages", "theirs"))
+    for values in (False, True):
+        pipeline.append(message.SerializeToString(), "logs")
+        ((_, payload, _),) = pipeline.forward(values=values).seen
+        found = ExportLogsServiceRequest.FromString(payload).resource_logs[0].scope_logs[0]
+        assert found.log_records[1] == other
+        assert names(found.log_records[0]) == (set(said) if values else {"gen_ai.evaluation.name"})
+
+
 def test_records_without_a_memory_span_pass_byte_for_byte(pipeline: Pipeline) -> None:
     unknown_field = b"\xf2\x3f\x05hello"  # field 1022, kept by nobody who decodes and forgets
     plain = request(plain_span(1, 1)).SerializeToString() + unknown_field
