@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from memtrace_collector.errors import DamagedError
 from memtrace_collector.store import schema
 
 _BUSY_TIMEOUT_S = 30.0
@@ -24,25 +25,35 @@ class Connections:
         synchronous: ``NORMAL`` where the file can be rebuilt (a power cut may lose the last
             transactions, never damage the file), ``FULL`` where it is the only copy.
         cache_kib: page cache of the writer.
+
+    Raises:
+        DamagedError: the file is no SQLite database, or a damaged one.
+        WrongUseError: a newer release wrote it.
     """
 
     def __init__(
         self, path: Path, scripts: Sequence[str], *, synchronous: str, cache_kib: int
     ) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._opening = threading.Lock()
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
-        self._writer = self._open(cache_kib)
-        self._writer.execute("PRAGMA journal_mode = WAL")
-        self._writer.execute(f"PRAGMA synchronous = {synchronous}")
-        schema.migrate(self._writer, scripts, path.name)
+        try:
+            self._writer = self._open(cache_kib)
+            self._writer.execute("PRAGMA journal_mode = WAL")
+            self._writer.execute(f"PRAGMA synchronous = {synchronous}")
+            schema.migrate(self._writer, scripts, path.name)
+        except sqlite3.OperationalError:
+            raise
+        except sqlite3.DatabaseError as error:
+            raise DamagedError(f"{path} is not a readable SQLite database: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """The writer, inside one immediate transaction: all of it happens or nothing."""
-        with self._lock:
+        with self._writing:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -60,14 +71,14 @@ class Connections:
         if connection is None:
             connection = self._open(_READER_CACHE_KIB)
             connection.execute("PRAGMA query_only = 1")
-            with self._lock:
+            with self._opening:
                 self._readers.append(connection)
             self._local.connection = connection
         return connection
 
     def close(self) -> None:
         """Close every connection; idempotent."""
-        with self._lock:
+        with self._writing, self._opening:
             if self._closed:
                 return
             self._closed = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from memtrace_collector.errors import DamagedError, WrongUseError
+from memtrace_collector.errors import WrongUseError
 
 # Clustered by graph: an operation with all it read is one row, a produced version is one row, and
 # a record is one row per operation that names it. Names of records and versions are 64-bit
@@ -71,10 +71,9 @@ def migrate(connection: sqlite3.Connection, scripts: Sequence[str], name: str) -
 
     Raises:
         WrongUseError: a newer release wrote the file.
-        DamagedError: the file is no SQLite database, or a damaged one.
     """
+    connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("BEGIN IMMEDIATE")
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > len(scripts):
             raise WrongUseError(
@@ -87,10 +86,6 @@ def migrate(connection: sqlite3.Connection, scripts: Sequence[str], name: str) -
                     connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {len(scripts)}")
         connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise DamagedError(f"{name} is not a readable SQLite database: {error}") from error
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")

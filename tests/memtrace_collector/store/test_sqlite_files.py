@@ -1,0 +1,138 @@
+"""What is particular to files: they last, they roll back, and they are not mistaken."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memtrace_collector.errors import DamagedError, WrongUseError
+from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from tests.memtrace_collector.graph.build import GRAPH, facts, operation
+
+ADDED = operation("t1/create", "create", 1, outputs=["mem:s:1@a"])
+AT = LogPosition(1, 0)
+
+
+def test_facts_and_cursor_last_beyond_the_process(tmp_path: Path) -> None:
+    store = SqliteFactStore(tmp_path / "facts.db")
+    store.apply([(AT, item) for item in facts(ADDED, values={"mem:s:1@a": "tea"})], AT)
+    before = store.graph_hash(GRAPH)
+    store.close()
+    again = SqliteFactStore(tmp_path / "facts.db")
+    assert again.graph_hash(GRAPH) == before and again.cursor() == AT
+    again.close()
+
+
+def test_a_batch_that_fails_leaves_nothing_not_even_its_graph(tmp_path: Path) -> None:
+    def failing() -> Iterator[tuple[LogPosition, SpanFacts]]:
+        yield AT, SpanFacts(operation=ADDED)
+        raise RuntimeError("while reading")
+
+    store = SqliteFactStore(tmp_path / "facts.db")
+    with pytest.raises(RuntimeError, match="while reading"):
+        store.apply(failing(), LogPosition(9, 9))
+    assert store.graphs() == [] and store.cursor() == START
+    store.apply([(AT, SpanFacts(operation=ADDED))], AT)
+    assert store.operations(GRAPH, [ADDED.key]) == {ADDED.key: ADDED}
+    store.close()
+
+
+def test_a_kill_in_the_middle_of_a_batch_loses_only_that_batch(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from pathlib import Path
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from memtrace_collector.graph.facts import SpanFacts
+from tests.memtrace_collector.graph.build import operation
+store = SqliteFactStore(Path(sys.argv[1]))
+def batch(start, die):
+    for n in range(start, start + 50):
+        if die and n == start + 40:
+            os.kill(os.getpid(), 9)
+        yield LogPosition(1, n), SpanFacts(operation=operation(f"t{n}/w", "create", n))
+store.apply(batch(0, False), LogPosition(1, 50))
+store.apply(batch(50, True), LogPosition(1, 100))
+"""
+    root = Path(__file__).parents[3]
+    path = tmp_path / "facts.db"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)],
+        cwd=root,
+        env={"PYTHONPATH": f"{root}:{root / 'collector'}"},
+        check=False,
+    )
+    assert done.returncode == -9
+    store = SqliteFactStore(path)
+    assert store.cursor() == LogPosition(1, 50) and store.graphs()[0].operations == 50
+    store.close()
+
+
+def test_a_file_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    SqliteFactStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(WrongUseError, match="version 99"):
+        SqliteFactStore(path)
+
+
+def test_a_file_that_is_no_database_is_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    path.write_bytes(b"this is not a database" * 100)
+    with pytest.raises(DamagedError, match="not a readable SQLite database"):
+        SqliteCaseStore(path)
+
+
+def test_readers_go_on_while_a_batch_is_written(tmp_path: Path) -> None:
+    store = SqliteFactStore(tmp_path / "facts.db")
+    store.apply([(AT, SpanFacts(operation=ADDED))], AT)
+    inside, go_on = threading.Event(), threading.Event()
+
+    def slow() -> Iterator[tuple[LogPosition, SpanFacts]]:
+        yield AT, SpanFacts(operation=operation("t2/w", "create", 2))
+        inside.set()
+        go_on.wait(10)
+
+    writer = threading.Thread(target=lambda: store.apply(slow(), AT))
+    writer.start()
+    assert inside.wait(10)
+    assert store.graphs()[0].operations == 1
+    go_on.set()
+    writer.join()
+    assert store.graphs()[0].operations == 2
+    store.close()
+
+
+def test_two_processes_worth_of_case_stores_share_one_file(tmp_path: Path) -> None:
+    one, two = (SqliteCaseStore(tmp_path / "cases.db") for _ in range(2))
+    assert one.claim("c", "one", now_ns=0, lease_ns=10)
+    assert not two.claim("c", "two", now_ns=5, lease_ns=10)
+    one.close()
+    two.close()
+
+
+def test_thousands_of_keys_are_asked_for_at_once(tmp_path: Path) -> None:
+    store = SqliteFactStore(tmp_path / "facts.db")
+    many = [operation(f"t{n}/w", "create", n, outputs=[f"mem:s:{n}@a"]) for n in range(3000)]
+    store.apply([(AT, SpanFacts(operation=item)) for item in many], AT)
+    refs = [f"mem:s:{n}@a" for n in range(3000)]
+    assert len(store.producers(GRAPH, refs)) == 3000
+    assert len(store.record_writers(GRAPH, [ref[:-2] for ref in refs])) == 3000
+    store.close()
+
+
+def test_closing_twice_is_harmless(tmp_path: Path) -> None:
+    store = SqliteFactStore(tmp_path / "facts.db")
+    store.close()
+    store.close()
