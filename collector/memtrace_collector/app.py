@@ -26,6 +26,7 @@ from memtrace_collector.core import Core, record_reader
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
+from memtrace_collector.invariant_watch import InvariantWatch
 from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.forwarder import Forwarder
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
@@ -34,7 +35,7 @@ from memtrace_collector.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-DRAIN_SECONDS = 10.0
+DRAIN_SECONDS = 5.0
 DESTINATION = "default"
 FORWARD_CURSOR = f"forward:{DESTINATION}"
 _POLL_SECONDS = 0.02
@@ -61,6 +62,7 @@ class App:
         self._config = config
         self._folder = store_folder(config.store)
         self._addresses: Json = {}
+        self._stages: list[Stage] = []
 
     def addresses(self) -> Json:
         """Where it listens: ``otlp_grpc``, ``otlp_http``, ``api``; with pid, store, forward."""
@@ -85,14 +87,17 @@ class App:
         ownership = parts.enter_context(owned(self._folder, "up"))
         telemetry = Telemetry(importlib.metadata.version("memtrace-otel"))
         parts.callback(telemetry.close)
-        core = parts.enter_context(contextlib.closing(Core(self._folder, config, telemetry)))
-        gauges.install(telemetry, core, FORWARD_CURSOR if config.forward.url else None)
+        core = Core(self._folder, config, telemetry)
+        parts.callback(self._close, core)
+        watch = InvariantWatch(core.facts, telemetry)
+        self._run(parts, Stage("invariants", watch.run))
+        gauges.install(telemetry, core, watch, FORWARD_CURSOR if config.forward.url else None)
         if config.forward.url:
             self._start_forwarding(parts, core, telemetry)
         worker = _worker(core, config, telemetry)
-        _run(parts, Stage("worker", worker.run))
+        self._run(parts, Stage("worker", worker.run))
         projector = Stage("projector", core.projector.run)
-        _run(parts, projector)
+        self._run(parts, projector)
         parts.callback(_drain, "projection", lambda: core.facts.cursor() >= core.log.end)
         service = _service(core, worker, core.wait_projected)
         http = self._start_api(parts, service, telemetry, projector)
@@ -103,6 +108,18 @@ class App:
         self._addresses = self._bound(receiver, http)
         ownership.announce(Owner(os.getpid(), "up", _local_url(http.address)))
 
+    def _run(self, parts: contextlib.ExitStack, stage: Stage) -> None:
+        stage.start()
+        self._stages.append(stage)
+        parts.callback(stage.stop)
+
+    def _close(self, core: Core) -> None:
+        """Close the folder, unless a stage still works in it: then the process ends first."""
+        if any(stage.is_alive for stage in self._stages):
+            core.log.close()
+        else:
+            core.close()
+
     def _start_forwarding(
         self, parts: contextlib.ExitStack, core: Core, telemetry: Telemetry
     ) -> None:
@@ -111,7 +128,7 @@ class App:
             contextlib.closing(OtlpDestination(DESTINATION, forward.url))
         )
         sender = OutboxSender(core.cases, [destination], metrics=telemetry)
-        _run(parts, Stage("outbox", sender.run))
+        self._run(parts, Stage("outbox", sender.run))
         parts.callback(_drain, "outbox", lambda: not core.cases.outbox_due(time.time_ns(), 1))
         forwarder = Forwarder(
             core.log_folder,
@@ -122,7 +139,7 @@ class App:
             wait=core.log.wait,
             metrics=telemetry,
         )
-        _run(parts, Stage("forwarder", forwarder.run))
+        self._run(parts, Stage("forwarder", forwarder.run))
         parts.callback(
             _drain, "forwarding", lambda: core.facts.cursor(FORWARD_CURSOR) >= core.log.end
         )
@@ -174,11 +191,6 @@ def _worker(core: Core, config: Config, metrics: Metrics) -> Worker:
 def _service(core: Core, worker: Worker, settle: Callable[[], None]) -> Service:
     work = Work(core.append, settle, worker.run_once, core.request_at)
     return Service(core.facts, core.cases, work)
-
-
-def _run(parts: contextlib.ExitStack, stage: Stage) -> None:
-    stage.start()
-    parts.callback(stage.stop)
 
 
 def _drain(what: str, done: Callable[[], bool]) -> None:

@@ -2,7 +2,7 @@
 
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
 log), ``memtrace.outbox.depth`` {state}, ``memtrace.answers.flagged`` {source},
-``memtrace.verdicts.current`` {stage, type, method}, ``memtrace.invariants`` {kind}.
+``memtrace.verdicts`` {stage, type, method}, ``memtrace.invariants`` {kind}.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from memtrace_collector.core import Core
-from memtrace_collector.graph import invariants
+from memtrace_collector.invariant_watch import InvariantWatch
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import segment_numbers, segment_path
 from memtrace_collector.telemetry import Reading, Telemetry
 
 STORE_SECONDS = 5.0
-INVARIANT_SECONDS = 30.0
-"""A pass over all graphs is not for every scrape: at most one in so many seconds."""
 
 _SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
 
-def install(telemetry: Telemetry, core: Core, forward_cursor: str | None) -> None:
+def install(
+    telemetry: Telemetry, core: Core, watch: InvariantWatch, forward_cursor: str | None
+) -> None:
     """Register every gauge. ``forward_cursor``: cursor of the destination, when there is one."""
     telemetry.gauge(
         "memtrace.projection.lag",
@@ -44,23 +44,24 @@ def install(telemetry: Telemetry, core: Core, forward_cursor: str | None) -> Non
         "Verdict deliveries by state.",
         lambda: _by("state", Counter(core.cases.outbox_counts())),
     )
-    for name, description, read, seconds in (
-        ("memtrace.answers.flagged", "Flags by source.", _flags, STORE_SECONDS),
-        ("memtrace.verdicts.current", "Current verdicts.", _verdicts, STORE_SECONDS),
-        ("memtrace.invariants", "Broken memory invariants.", _invariants, INVARIANT_SECONDS),
+    telemetry.gauge(
+        "memtrace.invariants",
+        "Broken memory invariants.",
+        lambda: _by("kind", watch.counts()),
+    )
+    for name, description, read in (
+        ("memtrace.answers.flagged", "Flags by source.", _flags),
+        ("memtrace.verdicts", "Current verdicts.", _verdicts),
     ):
-        telemetry.gauge(name, description, _Cached(read, core, seconds))
+        telemetry.gauge(name, description, _Cached(read, core))
 
 
 class _Cached:
-    """Reads at most once in so many seconds; a scrape in between sees the same again."""
+    """Reads at most every ``STORE_SECONDS``; a scrape in between sees the same again."""
 
-    def __init__(
-        self, read: Callable[[Core], Iterable[Reading]], core: Core, seconds: float
-    ) -> None:
+    def __init__(self, read: Callable[[Core], Iterable[Reading]], core: Core) -> None:
         self._read = read
         self._core = core
-        self._seconds = seconds
         self._lock = threading.Lock()
         self._readings: list[Reading] = []
         self._due = 0.0
@@ -69,7 +70,7 @@ class _Cached:
         with self._lock:
             if time.monotonic() >= self._due:
                 self._readings = list(self._read(self._core))
-                self._due = time.monotonic() + self._seconds
+                self._due = time.monotonic() + STORE_SECONDS
             return self._readings
 
 
@@ -87,15 +88,6 @@ def _verdicts(core: Core) -> list[Reading]:
         Reading(count, {"stage": stage, "type": error_type, "method": method})
         for (stage, error_type, method), count in counts.items()
     ]
-
-
-def _invariants(core: Core) -> list[Reading]:
-    found = (
-        item.kind
-        for summary in core.facts.graphs()
-        for item in invariants.check(core.facts, summary.graph_id)
-    )
-    return _by("kind", Counter(found))
 
 
 def _by(attribute: str, counts: Counter[str]) -> list[Reading]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
-JOIN_SECONDS = 30.0
+JOIN_SECONDS = 10.0
 
 
 class Stage:
@@ -23,12 +23,13 @@ class Stage:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the loop and wait for it, at most ``JOIN_SECONDS``."""
+    def stop(self) -> bool:
+        """End the loop and wait for it, at most ``JOIN_SECONDS``; False when it goes on."""
         self._stop.set()
         self._thread.join(JOIN_SECONDS)
         if self._thread.is_alive():
             logger.error("%s did not end within %.0f s", self.name, JOIN_SECONDS)
+        return not self._thread.is_alive()
 
     @property
     def is_alive(self) -> bool:
