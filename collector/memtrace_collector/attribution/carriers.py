@@ -228,10 +228,7 @@ def evidence_refs(view: View) -> tuple[str, ...]:
 
 def said_before(view: View) -> tuple[str, ...]:
     """Messages and documents that entered before the answer, the query apart."""
-    asked = {
-        view.query,
-        *(r for op in view.turn for r in op.outputs if op.step == semconv.STEP_INGEST),
-    }
+    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == view.question)}
     refs = [
         ref
         for op in view.case.operations.values()

@@ -162,7 +162,7 @@ def _quoted(view: View, need: Need, finding: Finding) -> list[str]:
 
 
 def _short(content: str) -> str:
-    flat = " ".join(content.split())
+    flat = " ".join(content.encode(errors="replace").decode().split())
     return flat if len(flat) <= _QUOTE else flat[: _QUOTE - 1] + "…"
 
 

@@ -64,7 +64,7 @@ def makings(sought: Sought) -> list[Making]:
     view = sought.view
     found = []
     for op in view.operations:
-        if op.step not in _MAKERS or not view.before(op) or op.key in view.case.turn:
+        if op.step not in _MAKERS or not view.before(op):
             continue
         if op.step == semconv.STEP_ANSWER and not any(
             kind(ref) == semconv.KIND_FACT for ref in op.outputs
@@ -98,7 +98,8 @@ def omission(sought: Sought) -> Finding | None:
     open_refs = sought.open_among(ref for making in read for ref in making.made)
     if open_refs or any(making.operation.truncated for making in read):
         return abstain(*(sought.why_open(open_refs) or ("cut",)))
-    first, rest = read[0], _others(read)
+    unheard = [making for making in read if not _kept_its_part(sought, making)] or read
+    first, rest = unheard[0], _others(unheard)
     return Finding(
         error_type="omission",
         decisive=(first.operation.key,),
@@ -117,6 +118,16 @@ def omission(sought: Sought) -> Finding | None:
             first.operation.start_ns, view.read_ns, [first.operation, *view.writers()]
         ),
     )
+
+
+def _kept_its_part(sought: Sought, making: Making) -> bool:
+    """Whether what was made has the source's own share of the needed words (several messages
+    may say it together)."""
+    if sought.by_descent or sought.item.temporal:
+        return False
+    part = text.content_tokens(sought.view.text(making.source) or "") & sought.item.tokens
+    made = [sought.view.text(ref) or "" for ref in making.made]
+    return bool(part) and text.coverage(part, made) == 1
 
 
 def left_out(sought: Sought) -> tuple[Decisive, ...]:
@@ -174,9 +185,12 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
     carrying, others = _sentences_read(sought, making)
     if any(said and len(said & other) >= EXPLAINED * len(said) for other in others):
         return False
+    source = sought.view.text(making.source) or ""
+    part = text.content_tokens(source) & sought.item.tokens
+    if part < sought.item.tokens and part and part <= said:
+        return False  # another message says the rest
     if sought.item.temporal or said & sought.item.tokens:
         return True
-    source = sought.view.text(making.source) or ""
     subject = (sought.need.question | sought.keys) & said
     return bool(said - carrying - sought.need.question) or (
         text.negated(source, subject) != text.negated(content, subject)
@@ -311,6 +325,8 @@ def invented(sought: Sought) -> Finding | None:
         if kind(ref) != semconv.KIND_MEMORY or shown is None or text.coverage(content, [shown]) < 1:
             continue
         origin = _author_of_fact(view, ref)
+        if origin is not None:
+            origin = _repeated_answer(view, origin, content) or origin
         if origin is None or not _unsupported(view, origin, content):
             continue
         op, fact = origin
@@ -338,6 +354,25 @@ def _author_of_fact(view: View, version: str) -> tuple[Operation, str] | None:
         if len(facts) != 1:
             return None
         ref = facts[0]
+    return None
+
+
+def _repeated_answer(
+    view: View, origin: tuple[Operation, str], content: frozenset[str]
+) -> tuple[Operation, str] | None:
+    """The earlier answer that a fact repeats: a message it was made from has that as input."""
+    messages = sources_within(*origin)
+    answers = (
+        ref
+        for message in messages
+        for entered in view.producers(message)
+        for ref in entered.inputs
+        if kind(ref) == semconv.KIND_ANSWER
+    )
+    for ref in answers:
+        authors = view.producers(ref)
+        if authors and text.coverage(content, [view.text(ref) or ""]) == 1:
+            return authors[0], ref
     return None
 
 

@@ -32,7 +32,9 @@ def reached(sought: Sought) -> bool:
 
 
 def _missed(sought: Sought) -> tuple[str, ...]:
-    return () if reached(sought) else current_carriers(sought)
+    if reached(sought):
+        return ()
+    return tuple(ref for ref in current_carriers(sought) if ref not in sought.view.delivered)
 
 
 def not_searched(sought: Sought) -> Finding | None:
@@ -41,6 +43,10 @@ def not_searched(sought: Sought) -> Finding | None:
     missed = _missed(sought)
     if not missed or view.reads or view.shown or view.assemblies:
         return None
+    if not view.answer.parent_span_id and not view.turn:
+        return abstain(
+            claims=[claim("it stands alone in its trace: a search may have run elsewhere")]
+        )
     chats = [op for op in view.turn if op.step == semconv.STEP_ANSWER]
     op = chats[0] if chats else view.answer
     return Finding(

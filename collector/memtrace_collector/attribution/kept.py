@@ -342,7 +342,7 @@ def not_deleted(sought: Sought) -> Finding | None:
         and text.coverage(content, [view.text(ref) or ""]) == 1
     ]
     for op in reversed(view.operations):
-        if not view.before(op) or op.key in view.case.turn or not used:
+        if not view.before(op) or not used:
             continue
         asked = [
             ref for ref in op.inputs if _asks_to_forget(sought, view.text(ref), view.text(used[0]))

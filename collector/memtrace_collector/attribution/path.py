@@ -63,7 +63,7 @@ def _stations(sought: Sought, finding: Finding) -> Iterable[Operation]:
         yield from view.producers(source)[:1]
     lineage = descent(view, sought.sources) | {finding.last_right, finding.first_wrong} - {None}
     for op in view.operations:
-        if op.key in view.case.turn or not view.before(op):
+        if not view.before(op):
             continue
         touched = {*op.inputs, *op.outputs, *op.supersedes, *(d.target for d in op.decisions)}
         if touched & lineage and op.step not in READS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memtrace_collector.attribution import text
-from memtrace_collector.attribution.carriers import Sought, said_before
+from memtrace_collector.attribution.carriers import Sought, evidence_refs, said_before
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
 from memtrace_collector.attribution.refs import kind
@@ -111,6 +111,8 @@ def never_told(sought: Sought) -> Finding | None:
     stored = _stored(sought)
     if sought.among([*said, *stored]):
         return None
+    if view.case.evidence_given and not evidence_refs(view):
+        return abstain("retention")
     unseen = [
         ref for ref in (*said, *stored) if view.text(ref) is None and not ref.endswith("@deleted")
     ]

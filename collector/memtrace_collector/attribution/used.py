@@ -9,6 +9,9 @@ from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.shown import in_context
 from memtrace_collector.attribution.view import View
 
+FREE_WORDS = 4
+"""An expected answer of so many common words is often given in others."""
+
 
 def _response(
     sought: Sought,
@@ -135,11 +138,18 @@ def ignored_context(sought: Sought) -> Finding | None:
     """The context carries it, the reply's content stands nowhere in the context."""
     if not in_context(sought) or sought.view.reply is None:
         return None
-    if sought.loose:
+    if sought.loose or _can_be_said_otherwise(sought):
         return abstain(
             claims=[claim("may be what the prompt says in other words", sought.view.answer)]
         )
     return _response(sought, "ignored_context", "says what the prompt does not")
+
+
+def _can_be_said_otherwise(sought: Sought) -> bool:
+    """Whether many common words were expected: a right reply need not repeat any of them."""
+    item = sought.item
+    fixed = text.numbers(item.tokens) or item.tokens & text.proper_names(f"x {item.text}")
+    return len(item.tokens) >= FREE_WORDS and not fixed and not item.temporal
 
 
 def hallucinated(sought: Sought) -> Finding | None:

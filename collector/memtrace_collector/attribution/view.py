@@ -217,11 +217,25 @@ class View:
         return own or [op for op in found if not self._asks_something_else(op)]
 
     def _is_own_read(self, op: Operation) -> bool:
-        return (
-            op.trace_id == self.answer.trace_id
-            or op.key in self.case.ancestry
-            or op.key in self.answer.sources.values()
-            or bool(set(_queries(op)) & set(_queries(self.answer)))
+        if op.key in self.case.ancestry or op.key in self.answer.sources.values():
+            return True
+        if set(_queries(op)) & set(_queries(self.answer)):
+            return True
+        return op.trace_id == self.answer.trace_id and op.start_ns >= self._turn_start_ns
+
+    @cached_property
+    def _turn_start_ns(self) -> int:
+        """The end of the previous answer of the same trace: one trace may hold many turns."""
+        return max(
+            (
+                op.end_ns
+                for op in self.operations
+                if op.step == semconv.STEP_ANSWER
+                and op.trace_id == self.answer.trace_id
+                and op.end_ns <= self.answer.start_ns
+                and any(kind(ref) == semconv.KIND_ANSWER for ref in op.outputs)
+            ),
+            default=0,
         )
 
     def _asks_something_else(self, op: Operation) -> bool:
@@ -377,11 +391,7 @@ class View:
     def writers(self) -> list[Operation]:
         """Operations that put something into memory."""
         steps = WRITES | _INSIDE_A_WRITE | {semconv.STEP_INGEST}
-        return [
-            op
-            for op in self.case.operations.values()
-            if op.step in steps and op.key not in self.case.turn
-        ]
+        return [op for op in self.case.operations.values() if op.step in steps]
 
 
 def _queries(op: Operation) -> list[str]:

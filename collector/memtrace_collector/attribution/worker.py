@@ -186,6 +186,7 @@ class Worker:
         try:
             return self._judge(identity, flagged, seen, wait=wait)
         except Exception as error:
+            seen.settled = False
             seen.failures += 1
             self._metrics.add("memtrace.attribution.failures", 1)
             logger.exception("case %s of answer %s failed", identity, flagged.answer.key)

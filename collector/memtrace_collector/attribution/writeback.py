@@ -325,8 +325,7 @@ def _rfc3339(time_ns: int) -> str:
 
 
 def _clipped(value: str, limit: int) -> str:
-    encoded = value.encode()
-    return value if len(encoded) <= limit else encoded[:limit].decode(errors="ignore")
+    return value.encode(errors="replace")[:limit].decode(errors="ignore")
 
 
 _LONG = frozenset({semconv.MEMTRACE_ATTRIBUTION_EXPLANATION, semconv.GEN_AI_EVALUATION_EXPLANATION})

@@ -191,7 +191,7 @@ class Script:
                 expected=expected,
                 evidence=evidence,
                 source=source,
-                origin="test",
+                origin=f"test/{len(self.flags)}",
             )
         )
         return self

@@ -320,6 +320,23 @@ def test_invented_when_no_input_supports_the_fact() -> None:
         assert verdict.decisive[0].first_wrong == fact
 
 
+def test_invented_by_the_earlier_answer_that_a_fact_repeats() -> None:
+    script = Script()
+    _, version = script.remember("I like long walks.")
+    script.ask("What do I do on Sundays?", day=2)
+    script.retrieve(version)
+    earlier = script.answer("You play the bassoon.", script.assemble(version))
+    script.day(3)
+    message = script.ref("msg", "You play the bassoon.", "a/1")
+    script.add("ingest", inputs=earlier.outputs, outputs=(message,))
+    (fact,) = script.extract(message, "User plays the bassoon")
+    invented = script.create("2", "User plays the bassoon", fact)
+    script.ask("Which instrument do I play?")
+    script.reply("The bassoon.", invented)
+    script.flag("")
+    blames(script.verdict(), "invented", earlier.key)
+
+
 @pytest.mark.parametrize("action", ["NOOP", "NONE"])
 def test_not_stored_blames_the_decision_that_chose_not_to(action: str) -> None:
     script = Script()
@@ -898,6 +915,67 @@ def test_a_flag_without_expectation_is_judged_by_the_one_record_on_the_question(
     verdict = script.verdict()
     blames(verdict, "not_retrieved", read.key)
     assert verdict.score <= 0.6
+
+
+def test_an_answer_alone_in_its_trace_proves_no_missing_search() -> None:
+    script = Script()
+    message, _ = script.remember("My bus line is the 63.")
+    script.day(20, "reader")
+    script.query = script.ref("query", "Which bus line do I take?")
+    script.answer("I do not know.")
+    script.flag("63", message)
+    abstains(script.verdict())
+
+
+def test_a_right_reply_in_other_common_words_is_not_called_ignoring() -> None:
+    script = Script()
+    message, version = script.remember("I relax with long walks along quiet rivers.")
+    script.ask("How do I relax?")
+    script.reply("Strolling beside peaceful streams.", version)
+    script.flag("long walks along quiet rivers", message)
+    abstains(script.verdict())
+
+
+def test_evidence_that_is_not_in_the_store_is_no_proof_of_silence() -> None:
+    script = Script()
+    _, version = script.remember("I like tea.")
+    script.ask("What is my locker code?")
+    script.reply("I do not know.", version)
+    script.flag("7731", "msg:elsewhere/9@0123456789ab")
+    abstains(script.verdict(), "retention")
+
+
+def test_many_turns_in_one_trace_are_told_apart() -> None:
+    script = Script().day(1)
+    message = script.ref("msg", "My vet is Dr. Osei. I like tea.", "m/1")
+    script.add("ingest", outputs=(message,))
+    vet, tea = script.extract(message, "User's vet is Dr. Osei", "User likes tea")
+    version = script.create("1", "User's vet is Dr. Osei", vet)
+    other = script.create("2", "User likes tea", tea)
+    script.query = script.ref("query", "Tell me about my vet.")
+    script.add("ingest", outputs=(script.query,))
+    script.retrieve(version)
+    script.answer("Dr. Osei is your vet.", script.assemble(version))
+    script.query = script.ref("query", "Who is my vet?")
+    script.add("ingest", outputs=(script.query,))
+    read = script.retrieve(other)
+    script.answer("I do not know.", script.assemble(other))
+    script.flag("Dr. Osei", message)
+    blames(script.verdict(), "not_retrieved", read.key)
+
+
+def test_two_messages_that_say_it_together_blame_the_one_left_out() -> None:
+    script = Script()
+    first = script.say("My trip goes to Peru.")
+    (fact,) = script.extract(first, "User's trip goes to Peru")
+    version = script.create("1", "User's trip goes to Peru", fact)
+    script.day(1)
+    second = script.say("For that trip I booked the Quetzal lodge.")
+    script.extract(second)
+    script.ask("Where does my trip sleep?")
+    script.reply("I do not know.", version)
+    script.flag("Quetzal lodge, Peru", first, second)
+    blames(script.verdict(), "omission", script.last("extract"))
 
 
 # several items

@@ -1,0 +1,93 @@
+"""Time expressions resolve to intervals against the moment of their text."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from memtrace_collector.attribution import dates
+from memtrace_collector.attribution.dates import Interval
+
+MONDAY = date(2026, 1, 5)
+
+
+def readings(text: str, anchor: date | None = MONDAY) -> list[Interval]:
+    return [reading for phrase in dates.phrases(text, anchor) for reading in phrase.readings]
+
+
+def days(start: str, end: str | None = None) -> Interval:
+    return Interval(date.fromisoformat(start), date.fromisoformat(end or start))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I did it yesterday", days("2026-01-04")),
+        ("the day before yesterday", days("2026-01-03")),
+        ("last night", days("2026-01-04")),
+        ("tomorrow", days("2026-01-06")),
+        ("15 January 2026", days("2026-01-15")),
+        ("January 15th, 2026", days("2026-01-15")),
+        ("the 15th of January 2026", days("2026-01-15")),
+        ("2026-01-15T10:00:00Z", days("2026-01-15")),
+        ("in March 2025", days("2025-03-01", "2025-03-31")),
+        ("back in March", days("2025-03-01", "2025-03-31")),
+        ("last week", days("2025-12-29", "2026-01-04")),
+        ("last month", days("2025-12-01", "2025-12-31")),
+        ("3 days ago", days("2026-01-02")),
+        ("two weeks ago", days("2025-12-21", "2025-12-23")),
+        ("next Friday", days("2026-01-09")),
+        ("last Friday", days("2026-01-02")),
+        ("on Tuesday", days("2026-01-06")),
+        ("in 2 days", days("2026-01-07")),
+        ("in 2019", days("2019-01-01", "2019-12-31")),
+        ("the week before 9 June 2023", days("2023-06-02", "2023-06-08")),
+        ("2026年1月4日", days("2026-01-04")),
+        ("我昨天去了", days("2026-01-04")),
+        ("this weekend", days("2026-01-10", "2026-01-11")),
+    ],
+)
+def test_phrase_resolves_to_its_interval(text: str, expected: Interval) -> None:
+    assert expected in readings(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I come in?",
+        "they march on",
+        "it costs 2025 dollars.50",
+        "0/0/2020",
+        "99999 years ago",
+        "",
+    ],
+)
+def test_what_names_no_time_has_no_day(text: str) -> None:
+    assert all(reading.days > 300 for reading in readings(text))
+
+
+def test_relative_phrases_need_an_anchor() -> None:
+    assert readings("yesterday", None) == []
+    assert [phrase.text for phrase in dates.phrases("yesterday", None)] == ["yesterday"]
+    assert readings("15 January 2026", None) == [days("2026-01-15")]
+
+
+def test_both_readings_of_a_slashed_date_are_kept() -> None:
+    assert set(readings("04/01/2026")) == {days("2026-01-04"), days("2026-04-01")}
+
+
+def test_compatible_overlaps_and_is_not_much_vaguer() -> None:
+    day = days("2026-01-04")
+    assert dates.compatible(day, days("2026-01-03", "2026-01-05"))
+    assert not dates.compatible(day, days("2026-01-05"))
+    assert not dates.compatible(day, days("2026-01-01", "2026-01-31"))
+    assert dates.compatible(days("2026-01-01", "2026-01-31"), day)
+
+
+def test_extreme_anchors_do_not_fail() -> None:
+    text = (
+        "yesterday, tomorrow, 12 years ago, last month, next week, on Friday, in May, 3 months ago"
+    )
+    for anchor in (date.min, date.max):
+        readings(text, anchor)

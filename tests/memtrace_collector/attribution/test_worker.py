@@ -1,0 +1,174 @@
+"""The worker finds flagged answers, waits for what is on its way, and stores what changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memtrace_collector.attribution import worker as worker_module
+from memtrace_collector.attribution.worker import Worker, case_id
+from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.position import LogPosition
+from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
+from tests.memtrace_collector.attribution.scripts import Script
+
+SECOND = 1_000_000_000
+
+
+class Clock:
+    """Nanoseconds that only a test moves."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.now_ns = now_ns
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> Iterator[SqliteCaseStore]:
+    with closing(SqliteCaseStore(tmp_path / "cases.db")) as store:
+        yield store
+
+
+def _deleted() -> Script:
+    script = Script()
+    message, version = script.remember("My barber is Enzo.")
+    script.day(2)
+    script.delete(version)
+    script.ask("Who is my barber?")
+    script.reply("I do not know.")
+    return script.flag("Enzo", message)
+
+
+def _clock(script: Script, seconds: float) -> Clock:
+    return Clock(script.operations[-1].end_ns + int(seconds * SECOND))
+
+
+def test_a_flagged_answer_gets_one_verdict_and_its_outbox_rows(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    worker = Worker(script.store(), cases, clock_ns=_clock(script, 60))
+    (verdict,) = worker.look()
+    assert verdict["id"] == case_id(script.operations[-1])
+    assert (verdict["revision"], verdict["error_type"]) == (1, "wrongly_deleted")
+    assert verdict["created"].endswith("Z")
+    assert cases.verdict(verdict["id"]) == verdict
+    assert cases.outbox_counts()["pending"] == 4
+    assert worker.look() == []
+    assert cases.outbox_counts()["pending"] == 4
+
+
+def test_run_once_prints_the_current_verdict_new_or_not(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    worker = Worker(script.store(), cases, clock_ns=_clock(script, 0))
+    assert worker.run_once() == worker.run_once()
+    assert worker.run_once(graph_id="user:nobody") == []
+    assert len(cases.verdicts()) == 1
+
+
+def test_without_write_back_the_outbox_stays_empty(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    Worker(script.store(), cases, write_back=False).run_once()
+    assert sum(cases.outbox_counts().values()) == 0
+
+
+def test_evidence_can_be_left_out_without_touching_what_is_stored(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    worker = Worker(script.store(), cases)
+    (stored,) = worker.run_once()
+    (shown,) = worker.run_once(evidence=False)
+    assert (shown["revision"], shown["id"]) == (0, stored["id"])
+    assert cases.verdict(stored["id"]) == stored
+
+
+def test_an_open_gap_is_waited_for_and_a_late_span_makes_a_new_revision(
+    cases: SqliteCaseStore,
+) -> None:
+    script = _deleted()
+    late = next(op for op in script.operations if op.step == "delete")
+    store = InMemoryFactStore()
+    facts = [SpanFacts(operation=op) for op in script.operations if op is not late]
+    rest = SpanFacts(values=tuple(script.values), flags=tuple(script.flags))
+    begin = LogPosition(0, 0)
+    store.apply(((begin, each) for each in [*facts, rest]), LogPosition(0, 1))
+    clock = _clock(script, 1)
+    worker = Worker(store, cases, clock_ns=clock)
+    # the writer goes on: its next number shows that one is missing
+    script.day(21)
+    script.say("Thanks!")
+    more = [SpanFacts(operation=op) for op in script.operations[-2:]]
+    store.apply(((begin, each) for each in more), LogPosition(0, 2))
+    assert worker.look() == []
+    clock.now_ns += 30 * SECOND
+    (first,) = worker.look()
+    assert (first["revision"], first["error_type"]) == (1, "not_retrieved")
+    store.apply([(begin, SpanFacts(operation=late))], LogPosition(0, 3))
+    (second,) = worker.look()
+    assert (second["revision"], second["error_type"]) == (2, "wrongly_deleted")
+    assert second["case_trace"] != first["case_trace"]
+
+
+def test_a_second_flag_is_the_same_case(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    script.flag(None, source="user")
+    (verdict,) = Worker(script.store(), cases).run_once()
+    assert verdict["error_type"] == "wrongly_deleted"
+
+
+def test_a_case_leased_by_another_worker_is_left_alone(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    clock = _clock(script, 60)
+    identity = case_id(script.operations[-1])
+    assert cases.claim(identity, "somebody else", clock(), 5 * SECOND)
+    worker = Worker(script.store(), cases, clock_ns=clock)
+    assert worker.look() == []
+    clock.now_ns += 10 * SECOND
+    assert len(worker.look()) == 1
+
+
+def test_a_case_that_keeps_failing_is_set_aside_and_the_others_go_on(
+    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _deleted()
+    first = script.operations[-1]
+    script.ask("Who is my barber, again?", day=22)
+    script.reply("I do not know.")
+    script.flag("Enzo", *script.flags[0].evidence)
+    genuine = worker_module.attribute
+
+    def failing(case: Any) -> Any:
+        if case.answer.key == first.key:
+            raise RuntimeError("poison")
+        return genuine(case)
+
+    monkeypatch.setattr(worker_module, "attribute", failing)
+    worker = Worker(script.store(), cases, clock_ns=_clock(script, 60))
+    assert [verdict["answer"]["spanId"] for verdict in worker.look()] == [
+        script.operations[-1].span_id
+    ]
+    for _ in range(worker_module.MAX_ATTEMPTS):
+        worker.look()
+    assert worker.set_aside == {case_id(first): "RuntimeError: poison"}
+    monkeypatch.undo()
+    assert len(worker.run_once()) == 2
+    assert worker.set_aside == {}
+
+
+def test_run_looks_until_it_is_stopped(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    worker = Worker(script.store(), cases, interval_seconds=0.01, clock_ns=_clock(script, 60))
+    stop = threading.Event()
+    thread = threading.Thread(target=worker.run, args=(stop,))
+    thread.start()
+    deadline = threading.Event()
+    while not cases.verdicts() and not deadline.wait(0.01):
+        assert thread.is_alive()
+    stop.set()
+    thread.join(10)
+    assert not thread.is_alive()
