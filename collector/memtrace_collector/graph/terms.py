@@ -19,8 +19,11 @@ MAX_TERMS = 5_000
 
 def terms(text: str) -> list[str]:
     """The terms of ``text`` in order, repeats included, at most :data:`MAX_TERMS`."""
+    folded = _folded(text)
+    if folded.isascii():
+        return _WORD.findall(folded)[:MAX_TERMS]
     found: list[str] = []
-    for word in _WORD.findall(_folded(text)):
+    for word in _WORD.findall(folded):
         position = 0
         for run in _UNSPACED.finditer(word):
             if run.start() > position:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import typing
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ _FIELDS = tuple(
     field.name for field in dataclasses.fields(Operation) if field.name not in _KEY_FIELDS
 )
 _TYPES = typing.get_type_hints(Operation)
+_KEYS_KEPT = 1 << 16
 _encoder = msgspec.msgpack.Encoder()
 _operation_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
     tuple[tuple(_TYPES[name] for name in _FIELDS)]  # type: ignore[misc]  # built from the class
@@ -62,6 +64,7 @@ def flag(body: bytes) -> Flag:
     return _flag_decoder.decode(body)
 
 
+@functools.lru_cache(maxsize=_KEYS_KEPT)
 def name_key(name: str) -> int:
     """64-bit digest of a name, signed as SQLite's integers are."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()

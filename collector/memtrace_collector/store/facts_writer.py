@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from memtrace_collector.graph.terms import terms
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied
+from memtrace_collector.store.connections import json_list
 from memtrace_collector.store.encoding import Place
 from memtrace_otel import variables
 
@@ -134,7 +136,7 @@ class BatchWriter:
         if not fresh:
             return
         fresh.sort(key=lambda slot: (self._graph_key(slot.operation), slot.operation.start_ns))
-        first = self._take_numbers(len(fresh))
+        first = self._take_numbers("operation", len(fresh))
         rows = [
             _Row(self._graph_key(slot.operation), first + offset, slot.operation)
             for offset, slot in enumerate(fresh)
@@ -193,44 +195,64 @@ class BatchWriter:
         self._thinned.add(graph)
 
     def _write_values(self, values: Iterable[Value]) -> None:
-        ordered = sorted(
-            ((self._graph_of(value.tenant, value.graph_id), value) for value in values),
-            key=lambda item: (item[0], item[1].ref),
-        )
-        for graph, value in ordered:
-            old = self.connection.execute(
-                "SELECT id, cut, verified, content FROM value WHERE graph = ? AND ref = ?",
-                (graph, value.ref),
-            ).fetchone()
-            if old is None:
-                self._insert_value(graph, value)
-                continue
-            row_id, cut, verified, body = old
-            known = Value(
-                graph_id=value.graph_id,
-                ref=value.ref,
-                content=encoding.content(body),
-                tenant=value.tenant,
-                cut=bool(cut),
-                verified=bool(verified),
-            )
-            if merge.value_wins(value, known):
-                self.connection.execute(
-                    "INSERT INTO value_text(value_text, rowid, scope, body) VALUES('delete',?,?,?)",
-                    (row_id, *_searchable(graph, known)),
-                )
-                self.connection.execute("DELETE FROM value WHERE id = ?", (row_id,))
-                self._insert_value(graph, value)
+        by_graph: dict[int, dict[str, Value]] = {}
+        for value in values:
+            graph = self._graph_of(value.tenant, value.graph_id)
+            by_graph.setdefault(graph, {})[value.ref] = value
+        winners: list[tuple[int, Value]] = []
+        for graph, wanted in sorted(by_graph.items()):
+            for ref, (row_id, known) in self._known_values(graph, wanted).items():
+                if merge.value_wins(wanted[ref], known):
+                    self._remove_value(graph, row_id, known)
+                else:
+                    del wanted[ref]
+            winners.extend((graph, wanted[ref]) for ref in sorted(wanted))
+        self._insert_values(winners)
 
-    def _insert_value(self, graph: int, value: Value) -> None:
-        row_id = self.connection.execute(
-            "INSERT INTO value(graph, ref, cut, verified, content) VALUES (?,?,?,?,?)",
-            (graph, value.ref, value.cut, value.verified, encoding.value_content(value)),
-        ).lastrowid
-        self.connection.execute(
+    def _known_values(self, graph: int, wanted: dict[str, Value]) -> dict[str, tuple[int, Value]]:
+        rows = self.connection.execute(
+            "SELECT id, ref, cut, verified, content FROM value"
+            " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))",
+            (graph, json_list(wanted)),
+        ).fetchall()
+        return {
+            ref: (
+                row_id,
+                dataclasses.replace(
+                    wanted[ref],
+                    content=encoding.content(body),
+                    cut=bool(cut),
+                    verified=bool(verified),
+                ),
+            )
+            for row_id, ref, cut, verified, body in rows
+        }
+
+    def _insert_values(self, values: list[tuple[int, Value]]) -> None:
+        if not values:
+            return
+        first = self._take_numbers("value", len(values))
+        self.connection.executemany(
+            "INSERT INTO value(id, graph, ref, cut, verified, content) VALUES (?,?,?,?,?,?)",
+            [
+                (row_id, graph, v.ref, v.cut, v.verified, encoding.value_content(v))
+                for row_id, (graph, v) in enumerate(values, first)
+            ],
+        )
+        self.connection.executemany(
             "INSERT INTO value_text(rowid, scope, body) VALUES (?,?,?)",
+            [
+                (row_id, *_searchable(graph, value))
+                for row_id, (graph, value) in enumerate(values, first)
+            ],
+        )
+
+    def _remove_value(self, graph: int, row_id: int, value: Value) -> None:
+        self.connection.execute(
+            "INSERT INTO value_text(value_text, rowid, scope, body) VALUES('delete',?,?,?)",
             (row_id, *_searchable(graph, value)),
         )
+        self.connection.execute("DELETE FROM value WHERE id = ?", (row_id,))
 
     def _write_flags(self, flags: Iterable[Flag]) -> None:
         for flag in flags:
@@ -286,12 +308,12 @@ class BatchWriter:
             key = self.graph_keys[tenant, graph_id] = int(row[0])
         return key
 
-    def _take_numbers(self, count: int) -> int:
+    def _take_numbers(self, name: str, count: int) -> int:
         """The first of ``count`` fresh numbers: rows of one batch stay together on disk."""
         row = self.connection.execute(
-            "INSERT INTO counter VALUES ('operation', ?1)"
-            " ON CONFLICT DO UPDATE SET value = value + ?1 RETURNING value",
-            (count,),
+            "INSERT INTO counter VALUES (?1, ?2)"
+            " ON CONFLICT DO UPDATE SET value = value + ?2 RETURNING value",
+            (name, count),
         ).fetchone()
         return int(row[0]) - count + 1
 
