@@ -63,14 +63,14 @@ def publish(
     return Published(kept, cut)
 
 
-def fit(published: Published, limit: int | None) -> tuple[str, list[str]]:
-    """The JSON of the values in at most ``limit`` characters, and the references cut.
+def fit(published: Published, limit: int | None) -> tuple[str, Published]:
+    """The JSON of the values in at most ``limit`` characters, and what it holds.
 
     Whole values go, the largest first: half a JSON text cannot be read.
     """
     text = packing.dumps(published.values)
     if limit is None or len(text) <= limit:
-        return text, published.cut
+        return text, published
     values: Mapping[str, str] = published.values
     sizes = {ref: len(packing.dumps({ref: value})) for ref, value in values.items()}
     over = len(text) - limit
@@ -81,5 +81,5 @@ def fit(published: Published, limit: int | None) -> tuple[str, list[str]]:
         gone.add(ref)
         over -= sizes[ref] - 1
     kept = {ref: value for ref, value in values.items() if ref not in gone}
-    text = packing.dumps(kept) if kept else ""
-    return text, [*published.cut, *(ref for ref in values if ref in gone)]
+    cut = [*published.cut, *(ref for ref in values if ref in gone)]
+    return packing.dumps(kept), Published(kept, cut)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, SupportsFloat, TypeVar, cast
 
@@ -21,6 +21,7 @@ from memtrace_otel.recording import MAX_ENTRIES, Record
 from memtrace_otel.variables import Variable, VariableRef
 
 VariableLike = Variable | VariableRef | str
+_INT64 = 2**63
 F = TypeVar("F", bound=Callable[..., None])
 
 
@@ -119,8 +120,8 @@ class MemoryOperation:
         """
         ref = self._take(variable)
         if ref:
-            entry = [ref, _number(score), reason, rank]
-            self._append(semconv.DROPPED, entry if rank is not None else entry[:3])
+            entry = [ref, _number(score), str(reason)]
+            self._append(semconv.DROPPED, entry if rank is None else [*entry, int(rank)])
 
     @_while_open
     def limits(self, **limits: object) -> None:
@@ -147,7 +148,7 @@ class MemoryOperation:
         ``None`` where the library does not say. ``status``: done, skipped or failed.
         """
         entry = [self._take(fact) or None, str(action), self._take(target) or None]
-        self._append(semconv.DECISIONS, entry if status is None else [*entry, status])
+        self._append(semconv.DECISIONS, entry if status is None else [*entry, str(status)])
 
     @_while_open
     def edge(self, input: VariableLike, output: VariableLike, relation: str | None = None) -> None:
@@ -156,7 +157,7 @@ class MemoryOperation:
         name = relation or semconv.STEP_RELATIONS.get(step, semconv.RELATION_DERIVED_FROM)
         ends = [self._take(input), self._take(output)]
         if all(ends):
-            self._append(semconv.EDGES, [*ends, name])
+            self._append(semconv.EDGES, [*ends, str(name)])
 
     @_while_open
     def reads(self, *graph_ids: str) -> None:
@@ -203,7 +204,8 @@ class MemoryOperation:
     def attribute(self, name: str, value: AttributeValue) -> None:
         """A further attribute of the span. Content must not be given here."""
         if self._record:
-            self._record.attributes[name] = value
+            known = isinstance(value, (str, bytes, bool, int, float, Sequence, Mapping))
+            self._record.attributes[str(name)] = value if known else str(value)
 
     @_while_open
     def stop(self) -> None:
@@ -278,7 +280,7 @@ def _number(score: SupportsFloat | None) -> float | None:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, (bool, int, str)):
+    if isinstance(value, (bool, str)) or (isinstance(value, int) and abs(value) < _INT64):
         return value
     return _number(value) if isinstance(value, SupportsFloat) else str(value)
 

@@ -97,7 +97,8 @@ def truncate(lineage: dict[str, object], limit: int = semconv.MAX_REFERENCES) ->
                 break
         lineage[semconv.TRUNCATED] = counts
     for name in _BY_REFERENCE:
-        _limit_map(lineage, name, limit)
+        if name in lineage:
+            _limit_map(lineage, name, limit)
 
 
 def split(name: str, text: str, limit: int | None) -> dict[str, str]:

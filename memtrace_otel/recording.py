@@ -189,16 +189,17 @@ class Record:
             max_value_chars=config.max_value_chars,
             max_span_chars=config.max_span_chars,
         )
-        text, cut = content.fit(published, limit)
-        if published.values and text:
+        text, sent = content.fit(published, limit)
+        if sent.values:
             attributes[semconv.MEMTRACE_VALUES] = text
-            lineage.publish(published.values)
-        if cut:
-            self.fields[semconv.CUT] = cut
+            if self.span.get_span_context().trace_flags.sampled:
+                lineage.publish(sent.values)
+        if sent.cut:
+            self.fields[semconv.CUT] = sent.cut
         if self.begin.step == semconv.STEP_RETRIEVE:
-            self._add_retrieved(attributes)
+            self._add_retrieved(attributes, limit)
 
-    def _add_retrieved(self, attributes: dict[str, AttributeValue]) -> None:
+    def _add_retrieved(self, attributes: dict[str, AttributeValue], limit: int | None) -> None:
         texts = self.texts
         delivered = self.fields.get(semconv.DELIVERED, _NONE)
         queries = [
@@ -216,8 +217,9 @@ class Record:
         if queries and queries[0] in allowed:
             attributes[semconv.GEN_AI_MEMORY_QUERY_TEXT] = allowed[queries[0]]
         records = _conventional_records(delivered, self.fields.get(semconv.SCORES, _NONE), allowed)
-        if records:
-            attributes[semconv.GEN_AI_MEMORY_RECORDS] = packing.dumps(records)
+        text = packing.dumps(records)
+        if records and (limit is None or len(text) <= limit):  # half a JSON text is of no use
+            attributes[semconv.GEN_AI_MEMORY_RECORDS] = text
 
     def _register(self, context: SpanContext) -> None:
         fields = self.fields

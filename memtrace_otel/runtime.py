@@ -16,6 +16,7 @@ from memtrace_otel import digest_key
 from memtrace_otel.config import Config
 from memtrace_otel.content import Redactor
 from memtrace_otel.digests import Digests
+from memtrace_otel.guard import guard
 from memtrace_otel.lineage import LineageIndex
 from memtrace_otel.recent import DeferredValues
 from memtrace_otel.sequence import ProcessSequence
@@ -49,8 +50,9 @@ class Runtime:
         self.sequence = ProcessSequence()
         self._tracer: Tracer | None = None
         self._traced: TracerProvider | None = None
-        # Also loads the provider that OTEL_PYTHON_TRACER_PROVIDER may name.
-        trace.get_tracer_provider()
+        with guard("tracer provider"):
+            # Also loads the provider that OTEL_PYTHON_TRACER_PROVIDER may name.
+            trace.get_tracer_provider()
 
     @cached_property
     def digests(self) -> Digests:

@@ -241,10 +241,21 @@ def test_lineage_is_split_to_the_sdks_attribute_limit() -> None:
     pieces = [name for name in span["attributes"] if name.startswith("memtrace.lineage")]
     assert pieces[:3] == ["memtrace.lineage", "memtrace.lineage.1", "memtrace.lineage.2"]
     assert lineage(span)["inputs"] == [variable.ref for variable in inputs]
-    # values that do not fit are left out whole, and named
+    # values that do not fit are left out whole, and named; they are sent when next seen
     kept = values(span)
     assert len(json.dumps(kept, separators=(",", ":"))) <= 200
     assert set(lineage(span)["cut"]) == {v.ref for v in inputs} - set(kept)
+
+
+def test_a_value_that_did_not_fit_is_sent_when_next_seen() -> None:
+    limits = SpanLimits(max_span_attribute_length=200)
+    long, short = memtrace.fact("x" * 120), memtrace.fact("y" * 60)
+    with testing.capture(span_limits=limits) as spans:
+        for step in ("extract", "decide"):
+            with memtrace.operation(step) as op:
+                op.inputs(long, short)
+    assert list(values(spans.one("extract"))) == [short.ref]
+    assert list(values(spans.one("decide"))) == [long.ref]
 
 
 def test_a_tiny_attribute_limit_cuts_references_and_says_so() -> None:
@@ -308,7 +319,9 @@ def test_no_exception_of_ours_escapes(
     weird = memtrace.fact({"x": hostile, "\ud800": "\ud800"}, hostile)  # type: ignore[arg-type]  # weird on purpose
     surrogate = memtrace.message("lone \ud800 surrogate", "id \ud800\x00")
     for _ in range(2):
-        with memtrace.operation("retrieve", attributes={"a": hostile}) as op:  # type: ignore[dict-item]  # weird on purpose
+        with memtrace.operation("create", attributes={"a": hostile}):  # type: ignore[dict-item]  # weird on purpose
+            pass
+        with memtrace.operation("retrieve") as op:
             op.inputs(weird)
             op.inputs(surrogate)
             op.delivered("mem:a:1@1", hostile)  # type: ignore[arg-type]  # weird on purpose
@@ -318,14 +331,18 @@ def test_no_exception_of_ours_escapes(
             op.decision(weird, hostile)  # type: ignore[arg-type]  # weird on purpose
             op.score_kind(hostile)  # type: ignore[arg-type]  # weird on purpose
             op.attribute("b", hostile)  # type: ignore[arg-type]  # weird on purpose
+            op.dropped("mem:a:1@1", reason=hostile, rank=hostile)  # type: ignore[arg-type]  # weird on purpose
+            op.edge("msg:a@1", "msg:b@1", hostile)  # type: ignore[arg-type]  # weird on purpose
     memtrace.flag(trace_id="not hex")
     memtrace.flag(trace_id="ab", evidence=[weird], expected=hostile)  # type: ignore[arg-type]  # weird on purpose
     with memtrace.graph(hostile):  # type: ignore[arg-type]  # weird on purpose
         pass
     ours = [r.getMessage() for r in caplog.records if r.name == "memtrace_otel"]
     assert len(ours) == len(set(ours)), "each kind is logged once"
-    for span in spans.all():
-        json.dumps(lineage(span)).encode()
+    for span in spans.of("retrieve"):
+        packed = lineage(span)
+        assert surrogate.ref in packed["inputs"], "one bad call does not lose the others"
+        json.dumps(packed, ensure_ascii=False).encode()
 
 
 class _BrokenExporter(SpanExporter):
