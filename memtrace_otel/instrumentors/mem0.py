@@ -126,6 +126,7 @@ class Patches:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._library: Library | None = None
+        self._generation = 0
         self._hooked = False
         self._replaced: list[Replacement] = []
         self._known_parts: dict[str, weakref.WeakSet[type]] = {}
@@ -146,6 +147,7 @@ class Patches:
         """Put everything back; what somebody else wrapped again passes calls through."""
         with self._lock:
             self._library = None
+            self._generation += 1
             for owner, name, original, replacement in reversed(self._replaced):
                 if vars(owner).get(name) is replacement:
                     setattr(owner, name, original)
@@ -171,8 +173,10 @@ class Patches:
                         self._replace(owner, name, None, pooled=True)
 
     def _public(self, opener: Opener) -> Opener:
+        generation = self._generation
+
         def open_public(memory: Any, arguments: Arguments) -> Observation | None:
-            if self._library is None or runtime.get().provider() is None:
+            if generation != self._generation or runtime.get().provider() is None:
                 return None
             self._wrap_parts(memory)
             return opener(memory, arguments)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wrapt
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import memtrace_otel
@@ -362,6 +363,25 @@ def test_a_memory_made_before_instrumentation_is_seen_and_not_after_it(w: World)
     Mem0Instrumentor().instrument(skip_dep_check=True)
     w.search("Lisbon")
     assert w.spans.steps() == ["retrieve"]
+
+
+def test_a_wrapper_that_somebody_else_put_around_ours_cannot_double_an_operation(
+    w: World,
+) -> None:
+    kind = type(w.memory)
+    ours = vars(kind)["search"]
+    theirs = wrapt.FunctionWrapper(ours, lambda wrapped, _, args, kwargs: wrapped(*args, **kwargs))
+    kind.search = theirs
+    try:
+        Mem0Instrumentor().uninstrument()
+        w.search("cat")
+        assert w.spans.all() == []
+        Mem0Instrumentor().instrument(skip_dep_check=True)
+        w.search("cat")
+        assert w.spans.steps() == ["retrieve"]
+    finally:
+        Mem0Instrumentor().uninstrument()
+        kind.search = ours.__wrapped__
 
 
 def test_methods_keep_their_kind_and_signature(w: World) -> None:
