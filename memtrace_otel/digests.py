@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from memtrace_otel import variables
-from memtrace_otel.variables import DigestKey, is_opaque
+from memtrace_otel.variables import DigestKey, opaque
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -107,7 +107,7 @@ class Digests:
             name = digest
         elif system:
             prefix = self._prefixes.get((system, store))
-            if prefix and type(identifier) is str and is_opaque(identifier):
+            if prefix and type(identifier) is str and opaque(identifier):
                 name = prefix + identifier
             else:
                 name = self.library_id(system, identifier, store)
@@ -119,22 +119,26 @@ class Digests:
 
     def digest(self, content: object) -> str:
         """The first 32 of the 64 hex digits of the content's digest."""
-        if type(content) is not str or len(content) > _MAX_CACHED_CHARS:
-            return self._digest(variables.content_bytes(content))
         texts = self._texts
-        digest = texts.young.get(content) or texts.old.get(content)
-        if digest is None:
-            digest = self._digest(variables.clean_text(content).encode())
-        young = texts.young
-        young[content] = digest
-        if len(young) > _GENERATION:
-            texts.turn()
+        text = content if type(content) is str and len(content) <= _MAX_CACHED_CHARS else None
+        digest = texts.get(text) if text is not None else None
+        if digest is not None:
+            return digest
+        hashed = self._inner.copy()
+        hashed.update(variables.content_bytes(content))
+        if self._outer is not None:
+            inner = hashed.digest()
+            hashed = self._outer.copy()
+            hashed.update(inner)
+        digest = hashed.hexdigest()[:32]
+        if text is not None:
+            texts.set(text, digest)
         return digest
 
     def library_id(self, system: str, identifier: object, store: str) -> str:
         """:func:`variables.library_id`, quick for opaque ids."""
         text = str(identifier)
-        if is_opaque(text):
+        if opaque(text):
             prefix = self._prefixes.get((system, store))
             if prefix is None:
                 prefix = self._prefixes[system, store] = self._prefix(system, store)
@@ -168,15 +172,6 @@ class Digests:
         prefix = variables.encode_id(plain, self.key)
         fits = max(len(plain.encode("utf-8", "replace")), len(prefix.encode())) <= _MAX_PREFIX_BYTES
         return prefix if fits else ""
-
-    def _digest(self, data: bytes) -> str:
-        inner = self._inner.copy()
-        inner.update(data)
-        if self._outer is None:
-            return inner.hexdigest()[:32]
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        return outer.hexdigest()[:32]
 
 
 def _states(secret: bytes | None) -> tuple[_Hash, _Hash | None]:

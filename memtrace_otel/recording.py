@@ -82,10 +82,12 @@ class Record:
         texts = self.texts
         keeps = self._keeps_all or delivered
         references = []
-        resolve = self.runtime.digests.reference
+        reference = self.runtime.digests.reference
         for variable in variables:
             if type(variable) is DeferredVariable:  # the hot path
-                ref = variable.known_ref or variable.resolve(resolve)
+                ref = variable.known_ref
+                if not ref:
+                    variable.known_ref = ref = reference(variable.parts)
                 references.append(ref)
                 if (keeps or variable.kind in _RECENT_KINDS) and ref not in texts:
                     self._keep(ref, variable.content)

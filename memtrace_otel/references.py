@@ -8,7 +8,7 @@ before that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from memtrace_otel import runtime, semconv
 from memtrace_otel.digests import Parts
@@ -21,24 +21,22 @@ class DeferredVariable(Variable):
     Attributes:
         kind: the variable's kind.
         known_ref: the reference, once worked out; else empty.
+        parts: what it is made of.
     """
 
-    __slots__ = ("_parts", "kind", "known_ref")
+    __slots__ = ("kind", "known_ref", "parts")
 
     def __init__(self, parts: Parts) -> None:
-        self._parts = parts
+        self.parts = parts
         self.kind = parts[0]
         self.content = parts[1]
         self.known_ref = ""
 
     @property
     def ref(self) -> str:
-        return self.known_ref or self.resolve(runtime.get().digests.reference)
-
-    def resolve(self, reference: Callable[[Parts], str]) -> str:
-        """Work the reference out with ``reference``."""
-        self.known_ref = ref = reference(self._parts)
-        return ref
+        if not self.known_ref:
+            self.known_ref = runtime.get().digests.reference(self.parts)
+        return self.known_ref
 
 
 class DeferredRecord(Variable):

@@ -157,9 +157,13 @@ def state_digest(state: Mapping[str, object]) -> str:
     return hashlib.sha256(canonical_json.dumps(dict(state)).encode()).hexdigest()[:6]
 
 
+opaque = _OPAQUE_ID.fullmatch
+"""Matches a UUID, ULID, ObjectId or integer: what cannot hold a user's text."""
+
+
 def is_opaque(identifier: str) -> bool:
-    """UUID, ULID, ObjectId or integer: it cannot hold a user's text."""
-    return _OPAQUE_ID.fullmatch(identifier) is not None
+    """Whether an id cannot hold a user's text (see :data:`opaque`)."""
+    return opaque(identifier) is not None
 
 
 def encode_id(identifier: str, key: DigestKey) -> str:
