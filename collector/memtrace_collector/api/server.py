@@ -15,12 +15,13 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -51,7 +52,6 @@ _STATUS = (
     (errors.DamagedError, 500),
 )
 _MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
-_START_SECONDS = 10.0
 
 
 def build(
@@ -89,7 +89,7 @@ def build(
         ],
         middleware=[
             Middleware(_Headers),
-            Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(host), www_redirect=False),
+            Middleware(_Names, host=host),
         ],
         exception_handlers={errors.MemtraceError: _tell},
     )
@@ -201,6 +201,26 @@ class _Headers:
         await self._app(scope, receive, send_with_headers)
 
 
+class _Names:
+    """Answers only to the server's own names, so that no other site's name can be pointed here.
+
+    A server that others may reach has names that it does not know, and answers to all.
+    """
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self._app = app
+        self._host = host
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and is_loopback(self._host):
+            asked = _hostname(Headers(scope=scope).get("host", ""))
+            if asked != self._host and not is_loopback(asked):
+                refusal = PlainTextResponse("this server has another name\n", 400)
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
 class ApiServer:
     """The application on a port, in a thread of its own."""
 
@@ -272,9 +292,12 @@ def _expect(request: Request, content_type: str) -> None:
         raise errors.WrongUseError(f"expected the content type {content_type}, not {given!r}")
 
 
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _hosts(host: str) -> list[str]:
-    return ["127.0.0.1", "localhost", "[::1]", host] if is_loopback(host) else ["*"]

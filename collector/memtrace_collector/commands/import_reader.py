@@ -81,11 +81,15 @@ def _read_document(where: str, body: bytes) -> Iterator[Piece | Problem]:
     except (ValueError, RecursionError) as error:
         yield Problem(where, f"not JSON: {error}")
         return
-    for field, signal in _SIGNALS:
-        if isinstance(document, dict) and field in document:
-            yield from _read_request(where, signal, "json", body.removeprefix(b"\xef\xbb\xbf"))
-            return
-    yield from _read_smartcomment(where, document)
+    signals = [signal for field, signal in _SIGNALS if _has(document, field)]
+    for signal in signals:
+        yield from _read_request(where, signal, "json", body.removeprefix(b"\xef\xbb\xbf"))
+    if not signals:
+        yield from _read_smartcomment(where, document)
+
+
+def _has(document: object, field: str) -> bool:
+    return isinstance(document, dict) and field in document
 
 
 def _read_smartcomment(where: str, document: Any) -> Iterator[Piece | Problem]:
@@ -100,17 +104,26 @@ def _read_smartcomment(where: str, document: Any) -> Iterator[Piece | Problem]:
 
 def _read_protobuf(path: Path) -> Iterator[Piece | Problem]:
     body = path.read_bytes()
-    found = list(_read_request(str(path), "traces", "protobuf", body))
-    if any(isinstance(item, Piece) for item in found):
+    found = _read_message(str(path), body)
+    messages = None if _is_read(found) else _delimited(body)
+    if messages is None:
         yield from found
         return
-    messages = _delimited(body)
-    if messages is None:
-        logs = list(_read_request(str(path), "logs", "protobuf", body))
-        yield from logs if any(isinstance(item, Piece) for item in logs) else found
-        return
     for number, message in enumerate(messages, 1):
-        yield from _read_request(f"{path}, message {number}", "traces", "protobuf", message)
+        yield from _read_message(f"{path}, message {number}", message)
+
+
+def _read_message(where: str, body: bytes) -> list[Piece | Problem]:
+    """A request of either signal; when it is neither, what it lacks as traces."""
+    traces = list(_read_request(where, "traces", "protobuf", body))
+    if _is_read(traces):
+        return traces
+    logs = list(_read_request(where, "logs", "protobuf", body))
+    return logs if _is_read(logs) else traces
+
+
+def _is_read(found: list[Piece | Problem]) -> bool:
+    return any(isinstance(item, Piece) for item in found)
 
 
 def _delimited(body: bytes) -> list[bytes] | None:

@@ -100,9 +100,15 @@ def test_every_response_forbids_scripts_from_elsewhere(url: str, path: str) -> N
     assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_another_site_s_name_is_refused(url: str) -> None:
-    response = httpx.get(f"{url}/api/v1/graphs", headers={"host": "attacker.example"})
+@pytest.mark.parametrize("name", ["attacker.example", "127.0.0.1.attacker.example", "", "[::"])
+def test_another_site_s_name_is_refused(url: str, name: str) -> None:
+    response = httpx.get(f"{url}/api/v1/graphs", headers={"host": name})
     assert response.status_code == 400
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1:4319", "[::1]:4319"])
+def test_the_server_answers_to_every_name_of_this_machine(url: str, name: str) -> None:
+    assert httpx.get(f"{url}/api/v1/graphs", headers={"host": name}).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["flag", "attribute", "append", "settle"])

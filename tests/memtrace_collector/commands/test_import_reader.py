@@ -54,6 +54,14 @@ def test_log_records_are_read_from_json_and_protobuf(tmp_path: Path) -> None:
         assert [(piece.signal, piece.items) for piece in pieces(tmp_path / name)] == [("logs", 1)]
 
 
+def test_a_document_with_spans_and_log_records_gives_both(tmp_path: Path) -> None:
+    document = json.loads(VECTOR.read_text())
+    document["resourceLogs"] = [{"scopeLogs": [{"logRecords": [{"timeUnixNano": "1"}]}]}]
+    path = tmp_path / "both.json"
+    path.write_text(json.dumps(document))
+    assert [(piece.signal, piece.items) for piece in pieces(path)] == [("traces", 9), ("logs", 1)]
+
+
 def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     line = json.dumps(json.loads(VECTOR.read_text()))
     path = tmp_path / "mixed.jsonl"
