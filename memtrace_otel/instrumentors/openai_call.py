@@ -49,11 +49,14 @@ def begin(endpoint: Endpoint, body: object) -> Call | None:
     """The call that this request makes; ``None`` when it is not an operation of its own.
 
     Inside an open memory operation a request belongs to that operation (DESIGN section 3.2).
+    Where instrumentation is suppressed, a request makes no span; one that has a span already,
+    perhaps by whom it was suppressed (Logfire does so), has its lineage there.
     """
-    if not is_instrumentation_enabled() or current_operation() is not None:
-        return None
     state = runtime.get()
-    if state.provider() is None:
+    if state.provider() is None or current_operation() is not None:
+        return None
+    adopted = openai_spans.adoptable()
+    if adopted is None and not is_instrumentation_enabled():
         return None
     prompt = openai_prompt.read(endpoint.path, body)
     matches = state.recent.find([message.text for message in prompt.messages])
@@ -65,7 +68,7 @@ def begin(endpoint: Endpoint, body: object) -> Call | None:
         graph_id=scope.current().graph_id,
     )
     lineage.inputs.extend(_answers.get(prompt.previous_response) or ())
-    return Call(endpoint, prompt, lineage, openai_spans.adoptable())
+    return Call(endpoint, prompt, lineage, adopted)
 
 
 class Call:

@@ -13,6 +13,7 @@ import pytest
 import wrapt
 from opentelemetry import trace
 from opentelemetry.instrumentation.openai_v2 import OpenAIInstrumentor as OpenAIV2Instrumentor
+from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.trace import Span
 
 import memtrace_otel as memtrace
@@ -215,6 +216,25 @@ def test_a_stream_whose_span_ends_before_it_is_read_has_a_span_below(
     assert semconv.MEMTRACE_STEP not in ended["attributes"]
     assert answer["parent_span_id"] == ended["span_id"]
     assert_answered(answer)
+
+
+def test_a_span_whose_owner_suppresses_others_still_has_the_lineage(stub: OpenAIStub) -> None:
+    with testing.capture() as spans:
+        remove = ours(spans)
+        try:
+            stub.reply(ANSWER)
+            tracer = spans.provider.get_tracer("logfire")
+            attributes = {"gen_ai.operation.name": "chat"}
+            with (
+                connect(stub) as client,
+                tracer.start_as_current_span("Chat Completion", attributes=attributes),
+                suppress_instrumentation(),
+            ):
+                client.chat.completions.create(**options())
+        finally:
+            remove()
+        [span] = spans.all()
+        assert_answered(span)
 
 
 def test_two_requests_under_one_span_are_two_answers(stub: OpenAIStub) -> None:
