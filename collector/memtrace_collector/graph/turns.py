@@ -15,7 +15,7 @@ _JOINING_KINDS = frozenset((semconv.KIND_QUERY, semconv.KIND_MEMORY, semconv.KIN
 def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
     """Its trace; whoever delivered what it names in ``from``; and reads of the same query or
     record in the same graphs within :data:`WINDOW_NS` before it (a plain script has no
-    enclosing trace)."""
+    enclosing trace). A read of another question belongs to another turn, whatever it found."""
     found = {item.key: item for item in lookups.tree(answer.trace_id).operations}
     found[answer.key] = answer
     graph_ids = dict.fromkeys(
@@ -29,12 +29,34 @@ def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
     records = {
         variables.record_of(ref) for ref in answer.inputs if ref.partition(":")[0] in _JOINING_KINDS
     }
+    questions = _questions(answer)
     for graph_id in graph_ids:
         for users in lookups.record_users(graph_id, records).values():
             for user in users:
-                if user.step in _READS and _shortly_before(user, answer):
+                if user.step not in _READS or not _shortly_before(user, answer):
+                    continue
+                asked = _questions(user)
+                if asked and questions and not asked & questions:
+                    continue
+                if not _is_inside_add(lookups, user):
                     found[user.key] = user
     return found
+
+
+def _is_inside_add(lookups: Lookups, read: Operation) -> bool:
+    """The look for similar memories while something is stored answers nobody."""
+    tree = lookups.tree(read.trace_id)
+    return any(
+        item.step == semconv.STEP_ADD and tree.encloses(item, read) for item in tree.operations
+    )
+
+
+def _questions(operation: Operation) -> set[str]:
+    return {
+        variables.record_of(ref)
+        for ref in (*operation.inputs, *operation.outputs)
+        if ref.startswith(f"{semconv.KIND_QUERY}:")
+    }
 
 
 def _shortly_before(operation: Operation, answer: Operation) -> bool:

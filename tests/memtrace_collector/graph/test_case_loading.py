@@ -78,6 +78,17 @@ def test_the_turn_of_a_plain_script_is_found_without_an_enclosing_trace() -> Non
     assert case.turn == {answer.key, search.key, named.key}
 
 
+def test_a_read_of_another_question_belongs_to_another_turn() -> None:
+    own = operation("s1/s", "retrieve", 90, inputs=[QUERY], delivered=["mem:s:1@a"])
+    other = operation("s2/s", "retrieve", 91, inputs=["query:x@1"], delivered=["mem:s:1@a"])
+    listing = operation("s3/s", "retrieve", 92, delivered=["mem:s:1@a"])
+    adding = operation("s4/add", "add", 93, took=2, composite=True)
+    similar = operation("s4/s", "retrieve", 94, delivered=["mem:s:1@a"], parent="add")
+    answer = operation("a/a", "answer", 100, inputs=[QUERY, "mem:s:1@a"], outputs=[ANSWER])
+    case = case_of(own, other, listing, adding, similar, answer=answer)
+    assert case.turn == {answer.key, own.key, listing.key}
+
+
 def test_every_write_and_read_of_a_record_that_was_met_is_in_the_case() -> None:
     first = operation("w1/w", "create", 1, outputs=["mem:s:1@a"])
     second = operation("w2/w", "update", 2, outputs=["mem:s:1@b"], supersedes=["mem:s:1@a"])
