@@ -168,6 +168,14 @@ class Sought:
             whole = bool(states(self.item, "\n".join(parts.values())))
         return tuple(parts) if whole and len(parts) > 1 else ()
 
+    @cached_property
+    def reached(self) -> bool:
+        """Whether a carrier was delivered, or stands in the context without a read."""
+        view = self.view
+        if self.among(view.delivered) or self.among(view.shown):
+            return True
+        return any(self.holds(ref) for ref in view.contexts)
+
     def contributes(self, content: str) -> bool:
         """Whether a text that is about the need has some of its words."""
         return self.about(content) and bool(text.content_tokens(content) & self.item.tokens)

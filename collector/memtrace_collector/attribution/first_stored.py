@@ -11,7 +11,7 @@ from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, ab
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within, sources_within
 from memtrace_collector.attribution.verdict import Decisive
-from memtrace_collector.attribution.view import View
+from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 
@@ -41,10 +41,22 @@ class Making(NamedTuple):
 
 
 def versions_ever(sought: Sought) -> tuple[str, ...]:
-    """Every stored version seen before the answer, current or not."""
+    """Every stored version that was seen, current or not, written or only read."""
     view = sought.view
     written = [write.version for writes in view.histories.values() for write in writes]
-    return tuple(dict.fromkeys([*written, *view.current_versions]))
+    return tuple(dict.fromkeys([*written, *view.current_versions, *versions_seen(view)]))
+
+
+def versions_seen(view: View) -> tuple[str, ...]:
+    """Versions that some read met, of whomever written."""
+    met = [
+        ref
+        for op in view.operations
+        if op.step in READS and view.readable(op)
+        for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
+        if kind(ref) in _STORED
+    ]
+    return tuple(dict.fromkeys(met))
 
 
 def facts_ever(view: View) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.first_stored import versions_seen
 from memtrace_collector.attribution.kept import contradicting
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.refs import kind
@@ -23,16 +24,8 @@ def current_carriers(sought: Sought) -> tuple[str, ...]:
     return sought.among(sought.view.current_versions)
 
 
-def reached(sought: Sought) -> bool:
-    """Whether a carrier was delivered, or stands in the context without a read."""
-    view = sought.view
-    if sought.among(view.delivered) or sought.among(view.shown):
-        return True
-    return any(sought.holds(ref) for ref in view.contexts)
-
-
 def _missed(sought: Sought) -> tuple[str, ...]:
-    if reached(sought):
+    if sought.reached:
         return ()
     return tuple(ref for ref in current_carriers(sought) if ref not in sought.view.delivered)
 
@@ -163,9 +156,11 @@ def _author_of_query(view: View, ref: str) -> Operation | None:
 
 
 def unseen_writer(sought: Sought) -> Finding | None:
-    """A delivered version nobody was seen to write, and no older one: it cannot be judged."""
+    """A version nobody was seen to write, or a decided write nobody was seen to make, stands
+    between what is known and what was read: it cannot be judged."""
     view = sought.view
-    for carrier in _missed(sought):
+    missed = _missed(sought)
+    for carrier in missed:
         record = variables.record_of(carrier)
         for ref in view.delivered:
             if variables.record_of(ref) != record or ref == carrier or view.other_key(ref):
@@ -173,8 +168,30 @@ def unseen_writer(sought: Sought) -> Finding | None:
             if all(ref != write.version for write in view.case.histories.get(record, ())):
                 reader = next(op for op in view.reads if ref in op.delivered)
                 return abstain(
-                    "unseen_writer", claims=[claim("nobody was seen to write it", reader, ref)]
+                    "unseen_writer", claims=[claim("was never seen written", reader, ref)]
                 )
+        decide = None if carrier in view.candidates else _unseen_change(view, record)
+        if decide is not None:
+            return abstain(
+                "unseen_writer", claims=[claim("decided a change never seen made", decide, carrier)]
+            )
+    if missed or sought.reached:
+        return None
+    strangers = sought.among(ref for ref in versions_seen(view) if not view.producers(ref))
+    return abstain("unseen_writer") if strangers else None
+
+
+def _unseen_change(view: View, record: str) -> Operation | None:
+    """A decision to change or delete a record after its last known write, without that write."""
+    write = view.current(record)
+    since = write.operation.start_ns if write else 0
+    for op in view.operations:
+        if op.step != semconv.STEP_DECIDE or not since < op.start_ns < view.read_ns:
+            continue
+        for decision in op.decisions:
+            changes = decision.action in ("UPDATE", "DELETE") and decision.status != "failed"
+            if changes and decision.target and variables.record_of(decision.target) == record:
+                return op
     return None
 
 

@@ -44,8 +44,8 @@ def losses(sought: Sought) -> list[Loss]:
 
 
 def still_carried(sought: Sought) -> bool:
-    """Whether any value current at the read carries it."""
-    return bool(sought.among(sought.view.current_versions))
+    """Whether any value current at the read carries it, or one was delivered all the same."""
+    return sought.reached or bool(sought.among(sought.view.current_versions))
 
 
 def _last_loss(sought: Sought) -> tuple[Loss, list[Loss]] | None:
@@ -108,8 +108,28 @@ def _from_an_extraction(view: View, loss: Loss) -> bool:
         _text_version(ref)
         for ref in loss.after.operation.inputs
         if kind(ref) == semconv.KIND_MESSAGE
+        or (kind(ref) == semconv.KIND_FACT and _came_to_a_decision(view, ref))
     }
     return digest in known
+
+
+def _came_to_a_decision(view: View, fact: str) -> bool:
+    """A fact nobody was seen to produce, but that a decision read: it was extracted before."""
+    return not view.producers(fact) and any(
+        op.step == semconv.STEP_DECIDE for op in view.readers(fact)
+    )
+
+
+def _author_unseen(view: View, loss: Loss) -> bool:
+    """The new text is a fact of which neither producer nor decision was seen."""
+    digest = _text_version(loss.after.version)
+    return any(
+        kind(ref) == semconv.KIND_FACT
+        and _text_version(ref) == digest
+        and not view.producers(ref)
+        and not _came_to_a_decision(view, ref)
+        for ref in loss.after.operation.inputs
+    )
 
 
 def _is_race(loss: Loss) -> bool:
@@ -135,6 +155,8 @@ def _lost_by(sought: Sought, error_type: str, action: str) -> Finding | None:
     view = sought.view
     if sought.holds(loss.after.version) is None:
         return abstain(*sought.why_open([loss.after.version]))
+    if _author_unseen(view, loss):
+        return abstain("unseen_writer")
     author, authored = _text_author(view, loss)
     author = author or chooser(view, loss, action) or loss.after.operation
     if error_type == "compacted_away" or _is_race(loss):

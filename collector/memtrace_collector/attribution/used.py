@@ -108,7 +108,7 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
     with enough to choose."""
     content = _content(sought)
     right = in_context(sought)
-    if not right or not content or sought.loose:
+    if not right or not content or sought.loose or not sought.need.question:
         return None
     other = _standing_in(sought, content)
     if other is not None:

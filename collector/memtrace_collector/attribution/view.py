@@ -372,7 +372,7 @@ class View:
         ]
         unknown = [
             ref
-            for ref in (*self.delivered, *self.shown)
+            for ref in (*self.delivered, *sorted(self.candidates), *self.shown)
             if kind(ref) == semconv.KIND_MEMORY
             and variables.record_of(ref) not in self.case.histories
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.dialects.registry import read_request
 from memtrace_collector.graph import flags
+from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.store.in_memory import InMemoryFactStore
 
@@ -36,11 +39,19 @@ def _base64_ids(node: object) -> object:
     return node
 
 
-def verdict_of(name: str, *, reverse: bool = False) -> Verdict:
+def facts_of(name: str) -> list[SpanFacts]:
     document = json.loads((VECTORS / f"{name}.otlp.json").read_text())
     request = json_format.ParseDict(_base64_ids(document), ExportTraceServiceRequest())
-    facts = list(read_request("default", request))
-    store = InMemoryFactStore.of(reversed(facts) if reverse else facts)
+    return list(read_request("default", request))
+
+
+def verdict_of(name: str, *, reverse: bool = False) -> Verdict:
+    facts = facts_of(name)
+    return verdict_from(reversed(facts) if reverse else facts)
+
+
+def verdict_from(facts: Iterable[SpanFacts]) -> Verdict:
+    store = InMemoryFactStore.of(facts)
     (flag,) = store.flags()
     answer = flags.resolve(store, flag)
     assert answer is not None
@@ -72,3 +83,25 @@ def test_vector_gives_a_bounded_supported_argument(name: str) -> None:
     assert 0 <= verdict.score < 1
     assert verdict.path and verdict.path[-1].kind == "answer"
     assert sum(hop.decisive for hop in verdict.path) == len(verdict.decisive)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "." not in name])
+def test_a_lost_span_never_shifts_the_blame_to_another_stage(name: str) -> None:
+    facts = facts_of(name)
+    expected = expected_of(name)["stage"]
+    for number, lost in enumerate(facts):
+        if lost.flags:
+            continue
+        verdict = verdict_from(facts[:number] + facts[number + 1 :])
+        allowed = {expected, "unknown"}
+        if name == "stale_retrieved" and lost.operation and lost.operation.delivered:
+            allowed.add("extraction")  # a version that no read ever delivers was not stored
+        assert verdict.stage in allowed, (lost.operation, verdict.explanation)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_texts_only_structure_is_claimed(name: str) -> None:
+    facts = [dataclasses.replace(each, values=()) for each in facts_of(name)]
+    verdict = verdict_from(facts)
+    assert verdict.stage in {expected_of(name)["stage"], "unknown"}, verdict.explanation
+    assert verdict.stage == "unknown" or verdict.basis == ("structure",)
