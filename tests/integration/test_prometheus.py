@@ -39,7 +39,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ]  # fmt: skip
         with running(command, folder / "prometheus.log"):
             url = f"http://{address}"
-            scraped = "memtrace_verdicts_current"
+            scraped = "memtrace_verdicts"
             eventually(lambda: _query(url, f"count_over_time({scraped}[1m]) > 2"), "three scrapes")
             yield url
 
@@ -66,7 +66,7 @@ def test_a_dashboard_query_returns_data(prometheus, title, expression):
 
 
 def test_the_verdicts_are_told_apart_by_stage_and_type(prometheus):
-    found = _query(prometheus, "memtrace_verdicts_current")
+    found = _query(prometheus, "memtrace_verdicts")
     assert {(item["metric"]["stage"], item["metric"]["type"]) for item in found} == {
         ("update", "overwritten"),
         ("retrieval", "stale_retrieved"),
