@@ -11,7 +11,6 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 import memtrace_otel
 from memtrace_otel import instrumentation
 
-
 CALLS: list[str] = []
 
 
