@@ -16,11 +16,6 @@ from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 
-_FORGET = re.compile(
-    r"\b(?:forget|delete|remove|erase|don't (?:keep|store|remember|save))\b|忘记|删除|忘れて|削除",
-    re.IGNORECASE,
-)
-
 
 class Loss(NamedTuple):
     """A write after which a record no longer carried the item."""
@@ -250,9 +245,9 @@ def not_updated(sought: Sought) -> Finding | None:
     right = [
         ref
         for ref in sought.among(view.current_versions)
-        if ref in view.delivered and ref in _in_context(view)
+        if ref in view.delivered and ref in in_context_or_delivered(view)
     ]
-    if not right or _dated(view):
+    if not right or dated(view):
         return None
     wrong = contradicting(sought, right, reply)
     if wrong is None:
@@ -276,7 +271,7 @@ def not_updated(sought: Sought) -> Finding | None:
     )
 
 
-def _in_context(view: View) -> tuple[str, ...]:
+def in_context_or_delivered(view: View) -> tuple[str, ...]:
     return view.shown or view.delivered
 
 
@@ -303,7 +298,7 @@ def _written_ns(view: View, ref: str) -> int:
     return write.operation.start_ns if write else 0
 
 
-def _dated(view: View) -> bool:
+def dated(view: View) -> bool:
     """Whether the context shows times with its values."""
     contents = [view.text(ref) or "" for ref in view.contexts or view.shown]
     return any(re.search(r"\b(?:19|20)\d\d\b|\b\d{1,2}[:/]\d\d\b", each) for each in contents)
@@ -346,60 +341,4 @@ def _expired(sought: Sought) -> Finding | None:
         last_right=ref,
         mechanism="expired",
         claims=(claim("set the expiry that hid it from the read", writers[-1], ref),),
-    )
-
-
-def not_deleted(sought: Sought) -> Finding | None:
-    """Asked to forget; the record is still current, and the reply uses it."""
-    view = sought.view
-    reply = view.reply
-    if sought.need.kind != "unanswerable" or reply is None or text.declines(reply):
-        return None
-    content = reply_content(sought.need, reply)
-    used = [
-        ref
-        for ref in _in_context(view)
-        if kind(ref) == semconv.KIND_MEMORY
-        and content
-        and text.coverage(content, [view.text(ref) or ""]) == 1
-    ]
-    for op in reversed(view.operations):
-        if not view.before(op) or not used:
-            continue
-        asked = [
-            ref for ref in op.inputs if _asks_to_forget(sought, view.text(ref), view.text(used[0]))
-        ]
-        if asked and op.step in (semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD):
-            return _forgotten_to_forget(sought, op, asked[0], used[0])
-    return None
-
-
-def _asks_to_forget(sought: Sought, request: str | None, record: str | None) -> bool:
-    if request is None or record is None or not _FORGET.search(text.normalise(request)):
-        return False
-    subject = text.content_tokens(record) | sought.need.question
-    return bool(text.content_tokens(request) & subject)
-
-
-def _forgotten_to_forget(sought: Sought, op: Operation, request: str, record: str) -> Finding:
-    view = sought.view
-    decide = next(
-        (
-            other
-            for other in view.operations
-            if other.step == semconv.STEP_DECIDE and view.same_call(op, other)
-        ),
-        None,
-    )
-    decisive = decide or view.enclosing(op, semconv.STEP_ADD) or op
-    return Finding(
-        error_type="not_deleted",
-        decisive=(decisive.key,),
-        last_right=request,
-        first_wrong=record,
-        claims=(
-            claim("asked to forget it", op, request),
-            claim("was still current and used", view.reads[-1] if view.reads else None, record),
-        ),
-        window=view.window(op.start_ns, view.read_ns, [op, *view.writers()]),
     )

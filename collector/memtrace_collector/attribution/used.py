@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.findings import TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.kept import dated
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.shown import in_context
+from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import View
+from memtrace_otel import semconv
 
 FREE_WORDS = 4
 """An expected answer of so many common words is often given in others."""
@@ -112,7 +118,8 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
         return None
     other = _standing_in(sought, content)
     if other is not None:
-        return _response(sought, "wrong_reasoning", "was chosen over the right one", other=other)
+        found = _response(sought, "wrong_reasoning", "was chosen over the right one", other=other)
+        return replace(found, also=_stored_beside(sought, other))
     if sought.item.temporal:
         if _reply_dates(sought.view) and _is_on_topic(sought):
             return _response(
@@ -126,6 +133,16 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
         if share >= 0.5
         else None
     )
+
+
+def _stored_beside(sought: Sought, other: str) -> tuple[Decisive, ...]:
+    """In a system that only adds, the write that left the older value standing."""
+    view = sought.view
+    if dated(view) or any(op.step == semconv.STEP_DECIDE for op in view.operations):
+        return ()
+    right = [ref for ref in sought.among(view.shown) if kind(ref) == semconv.KIND_MEMORY]
+    writes = [op for ref in right for op in view.producers(ref)]
+    return tuple(at(op, "not_updated", right[-1], other) for op in writes[-1:])
 
 
 def _is_on_topic(sought: Sought) -> bool:

@@ -567,6 +567,28 @@ def test_conflicting_values_shown_with_dates_are_the_models_to_judge() -> None:
     blames(script.verdict(), "wrong_reasoning", answer.key)
 
 
+def test_conflicting_values_in_a_system_that_only_adds_are_the_models_with_the_write_aside() -> (
+    None
+):
+    script = Script()
+    first = script.say("My phone provider is Telco.")
+    old = script.create(
+        "1", "User's phone provider is Telco", *script.extract(first, "Telco is the provider")
+    )
+    script.day(5)
+    message = script.say("My phone provider is Zoomfon from today.")
+    (fact,) = script.extract(message, "User's phone provider is Zoomfon")
+    new = script.create("2", "User's phone provider is Zoomfon", fact)
+    script.ask("Who is my phone provider?")
+    answer = script.reply("Your phone provider is Telco.", old, new)
+    script.flag("Zoomfon", message)
+    verdict = script.verdict()
+    blames(verdict, "wrong_reasoning", answer.key)
+    assert [(e.operation, e.error_type) for e in verdict.also] == [
+        (script.last("create"), "not_updated")
+    ]
+
+
 def test_not_deleted_when_asked_to_forget() -> None:
     script = Script()
     _, version = script.remember("My ex is called Robin.")
