@@ -2,7 +2,7 @@
 
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
 log), ``memtrace.outbox.depth`` {state}, ``memtrace.answers.flagged`` {source},
-``memtrace.verdicts.current`` {stage, type, method}, ``memtrace.invariants`` {kind}.
+``memtrace.verdicts`` {stage, type, method}, ``memtrace.invariants`` {kind}.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def install(
     )
     for name, description, read in (
         ("memtrace.answers.flagged", "Flags by source.", _flags),
-        ("memtrace.verdicts.current", "Current verdicts.", _verdicts),
+        ("memtrace.verdicts", "Current verdicts.", _verdicts),
     ):
         telemetry.gauge(name, description, _Cached(read, core))
 

@@ -41,6 +41,8 @@ class Telemetry:
             shutdown_on_exit=False,
         )
         self._meter = self._provider.get_meter("memtrace_collector", version)
+        # a scope of its own: a counter of what happened and a gauge of what is may share a name
+        self._gauges = self._provider.get_meter("memtrace_collector.gauges", version)
         self._counters: dict[str, Counter] = {}
         self._lock = threading.Lock()
 
@@ -65,7 +67,7 @@ class Telemetry:
                 logger.exception("gauge %s could not be read", name)
                 return []
 
-        self._meter.create_observable_gauge(name, callbacks=[observe], description=description)
+        self._gauges.create_observable_gauge(name, callbacks=[observe], description=description)
 
     def render(self) -> bytes:
         """Everything, as Prometheus reads it."""

@@ -128,7 +128,7 @@ def test_metrics_count_what_came_in_without_naming_owners(up: Up) -> None:
     assert up.post(MERGED.read_bytes()).status_code == 200
     eventually(lambda: len(up.ask("/verdicts")) == 1, "the verdict")
     text = httpx.get(f"{up.addresses['api']}/metrics").text
-    assert "memtrace_verdicts_current{" in text
+    assert "memtrace_verdicts{" in text
     assert 'type="merged_wrong"' in text
     assert "memtrace_operations_total{" in text
     assert "user:merged_wrong" not in text

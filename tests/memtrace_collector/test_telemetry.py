@@ -48,3 +48,10 @@ def test_a_gauge_that_fails_costs_only_itself(telemetry: Telemetry) -> None:
     telemetry.add("memtrace.whole", 1)
     assert line(telemetry, "memtrace_broken{") == []
     assert line(telemetry, "memtrace_whole_total{")
+
+
+def test_a_counter_and_a_gauge_may_share_a_name(telemetry: Telemetry) -> None:
+    telemetry.add("memtrace.verdicts", 2)
+    telemetry.gauge("memtrace.verdicts", "Current.", lambda: [Reading(1, {"stage": "update"})])
+    assert line(telemetry, "memtrace_verdicts_total{")[0].endswith(" 2.0")
+    assert line(telemetry, "memtrace_verdicts{")[0].endswith(" 1.0")
