@@ -196,6 +196,11 @@ class MemoryOperation:
             self._map(semconv.ROLES)[ref] = str(role)
 
     @_while_open
+    def cut(self, *variables: VariableLike) -> None:
+        """References whose content here is not whole: absence of text in it proves nothing."""
+        self._extend(semconv.CUT, variables)
+
+    @_while_open
     def inferred(self, *variables: VariableLike) -> None:
         """References of this operation that are known only by matching content."""
         self._extend(semconv.INFERRED, variables)

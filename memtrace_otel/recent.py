@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from threading import Lock
+from threading import RLock
 from typing import NamedTuple
 
 from memtrace_otel import containment
@@ -39,7 +39,8 @@ class DeferredValues:
         self._chars = 0
         self._waiting: deque[_Waiting] = deque()
         self._values = RecentValues(max_items, max_chars)
-        self._lock = Lock()
+        # A destructor may end an operation while this thread holds the lock.
+        self._lock = RLock()
 
     def add(self, ref: str, text: str, origin: Origin | None, graph_id: str, kind: Kind) -> None:
         """Keep a value for later searches; the oldest goes when there is no room."""

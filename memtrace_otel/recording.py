@@ -197,7 +197,7 @@ class Record:
             if self.span.get_span_context().trace_flags.sampled:
                 lineage.publish(sent.values)
         if sent.cut:
-            self.fields[semconv.CUT] = sent.cut
+            self.fields.setdefault(semconv.CUT, []).extend(sent.cut)
         if self.begin.step == semconv.STEP_RETRIEVE:
             self._add_retrieved(attributes, limit)
 

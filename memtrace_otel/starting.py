@@ -9,7 +9,7 @@ from typing import NamedTuple
 from opentelemetry import context as context_api
 from opentelemetry import trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Span
+from opentelemetry.trace import Span, SpanKind
 from opentelemetry.util.types import AttributeValue
 
 from memtrace_otel import packing, runtime, scope, semconv
@@ -68,6 +68,7 @@ def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> 
     span = state.tracer(provider).start_span(
         request.name or semconv.SPAN_NAMES.get(request.step, f"memtrace.{request.step}"),
         context=context,
+        kind=SpanKind.CLIENT if request.step == semconv.STEP_ANSWER else SpanKind.INTERNAL,
         attributes=attributes,
         start_time=clock() if clock else None,
     )

@@ -252,7 +252,7 @@ class Call:
         if outputs or answers:
             operation.outputs(*outputs, *answers)
         if cut:
-            _mark_cut(operation, cut)
+            operation.cut(*cut)
         if reply.id:
             operation.attribute(semconv.GEN_AI_RESPONSE_ID, reply.id)
             _answers.set(reply.id, tuple(answer.ref for answer in answers))
@@ -269,9 +269,3 @@ def _tool_outputs(choice: Choice) -> list[Variable]:
             make = references.query if purpose is Purpose.READ else references.fact
             outputs += map(make, openai_tools.texts(call, purpose))
     return outputs
-
-
-def _mark_cut(operation: MemoryOperation, variables: list[Variable]) -> None:
-    mark = getattr(operation, "cut", None)
-    if mark is not None:
-        mark(*variables)

@@ -257,6 +257,7 @@ def test_a_stream_is_one_answer(spans: Spans, stub: OpenAIStub, client: openai.O
     text = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
     assert text == "She lives in Lisbon."
     assert lineage(spans.one("answer"))["outputs"] == [ref(memtrace.answer(text))]
+    assert "cut" not in lineage(spans.one("answer"))
 
 
 def test_an_async_stream_is_one_answer(spans: Spans, stub: OpenAIStub) -> None:
@@ -315,6 +316,7 @@ def test_an_abandoned_stream_records_what_was_read(
         del stream
     span = until_one(spans)
     assert lineage(span)["outputs"] == [ref(memtrace.answer("She "))]
+    assert lineage(span)["cut"] == lineage(span)["outputs"]
     assert span["status"] == "UNSET"
 
 
