@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memtrace_collector.graph import deciding, resolution
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.references import ancestry_inputs
+from memtrace_collector.graph.references import ancestry_inputs, writes_record
 from memtrace_collector.graph.resolution import DELIVERED, INCOMPLETE, Use, UseKey
 
 MAX_OPERATIONS = 20_000
@@ -117,7 +117,7 @@ def _with_deciders(
 ) -> list[_Step]:
     extended = list(steps)
     for operation in {step.operation.key: step.operation for step in steps}.values():
-        if not deciding.writes_record(operation):
+        if not writes_record(operation):
             continue
         for choice in deciding.choices(operation, lookups.tree(operation.trace_id)):
             parents.setdefault(operation.key, {})[choice.operation.key] = None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from memtrace_collector.graph.facts import Decision, Operation
+from memtrace_collector.graph.references import writes_record, written_records
 from memtrace_collector.graph.trace_tree import TraceTree
 from memtrace_otel import semconv, variables
 
@@ -16,7 +17,6 @@ _ACTIONS = {
     semconv.STEP_DELETE: frozenset(("DELETE",)),
 }
 _NOOP = "NOOP"
-_WRITTEN = frozenset((semconv.KIND_MEMORY, semconv.KIND_DOCUMENT))
 
 _Match = Callable[[Operation, Operation, Decision], bool]
 
@@ -28,22 +28,12 @@ class Choice(NamedTuple):
     refs: tuple[str, ...]
 
 
-def writes_record(operation: Operation) -> bool:
-    """Does it make a version of a stored record current?"""
-    return any(ref.partition(":")[0] in _WRITTEN for ref in operation.outputs)
-
-
 def choices(write: Operation, tree: TraceTree) -> list[Choice]:
     """The decision of the same trace that chose ``write``; several only when equally near."""
-    if not writes_record(write):
-        return []
     earlier = [
         operation
-        for operation in tree.operations
-        if operation.decisions
-        and operation.key != write.key
-        and not operation.composite
-        and operation.start_ns <= write.end_ns
+        for operation in tree.deciders_for(write)
+        if operation.key != write.key and operation.start_ns <= write.end_ns
     ]
     found = _choices(write, earlier, _is_certain)
     if not found:
@@ -86,17 +76,13 @@ def _is_certain(write: Operation, decider: Operation, decision: Decision) -> boo
     if decision.fact is not None and decision.fact in write.inputs:
         return True
     if decision.target is not None:
-        return variables.record_of(decision.target) in _records(write)
+        return variables.record_of(decision.target) in written_records(write)
     return bool(set(decider.outputs) & set(write.inputs))
 
 
 def _is_possible(write: Operation, decider: Operation, decision: Decision) -> bool:
     del write, decider
     return decision.fact is None and decision.target is None
-
-
-def _records(write: Operation) -> set[str]:
-    return {variables.record_of(ref) for ref in (*write.outputs, *write.supersedes)}
 
 
 def _basis(decider: Operation, decisions: Iterable[Decision]) -> tuple[str, ...]:

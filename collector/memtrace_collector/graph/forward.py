@@ -128,8 +128,7 @@ def _chosen(lookups: Lookups, decider: Operation, refs: set[str]) -> list[Occurr
     tree = lookups.tree(decider.trace_id)
     return [
         Occurrence(ref, write)
-        for write in tree.operations
-        if deciding.writes_record(write)
+        for write in tree.writes_for(decider)
         for choice in deciding.choices(write, tree)
         if choice.operation.key == decider.key and refs.intersection(choice.refs)
         for ref in write.outputs

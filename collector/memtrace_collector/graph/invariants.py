@@ -207,14 +207,14 @@ def _lost_writes(
 def _is_written(decider: Operation, decision: Decision, tree: TraceTree) -> bool:
     return any(
         deciding.executes(write, decider, decision)
-        for write in tree.operations
+        for write in tree.writes_for(decider)
         if write.key != decider.key and not write.error_type and not write.composite
     )
 
 
 def _is_closed(decider: Operation, tree: TraceTree, known: Closure) -> bool:
     """Has everything arrived that ran until the operation around the decision ended?"""
-    around = [item for item in tree.operations if tree.encloses(item, decider)]
+    around = tree.enclosing(decider)
     end_ns = max((item.end_ns for item in around), default=decider.end_ns)
     if decider.sequence is None:
         return bool(around)
@@ -227,11 +227,9 @@ def _is_empty_retrieval(operation: Operation, tree: TraceTree) -> bool:
     """A user's search, not the look for similar memories inside an add."""
     if operation.step != semconv.STEP_RETRIEVE or operation.delivered or operation.error_type:
         return False
-    if any(tree.encloses(operation, other) for other in tree.operations):
+    if not tree.is_leaf(operation):
         return False
-    return not any(
-        item.step == semconv.STEP_ADD and tree.encloses(item, operation) for item in tree.operations
-    )
+    return all(item.step != semconv.STEP_ADD for item in tree.enclosing(operation))
 
 
 def _flaps(graph_id: str, record: str, writes: Sequence[Write]) -> Iterator[tuple[int, Finding]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 
+_STORED = frozenset((semconv.KIND_MEMORY, semconv.KIND_DOCUMENT))
 _NO_ANCESTRY = frozenset((semconv.RELATION_RELATED_TO,))
 
 
@@ -27,6 +28,16 @@ def used_by(operation: Operation) -> set[str]:
 def named_by(operation: Operation) -> set[str]:
     """:func:`used_by` and the outputs."""
     return used_by(operation) | set(operation.outputs)
+
+
+def writes_record(operation: Operation) -> bool:
+    """Does it make a version of a stored record current?"""
+    return any(ref.partition(":")[0] in _STORED for ref in operation.outputs)
+
+
+def written_records(write: Operation) -> set[str]:
+    """The records (``kind:id``) of which it made or replaced a version."""
+    return {variables.record_of(ref) for ref in (*write.outputs, *write.supersedes)}
 
 
 def ancestry_inputs(operation: Operation, wanted: str | None) -> tuple[str, ...]:

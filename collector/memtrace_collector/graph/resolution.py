@@ -109,15 +109,15 @@ def _named(lookups: Lookups, use: Use) -> Operation | None:
 
 def _delivery_in_trace(lookups: Lookups, use: Use) -> Resolution | None:
     tree = lookups.tree(use.user.trace_id)
-    earlier = [other for other in tree.operations if other.delivered and _before(use, other, tree)]
-    exact = [other for other in earlier if use.ref in other.delivered]
+    exact = [other for other in tree.delivering(use.ref) if _before(use, other, tree)]
     if exact:
         latest = _latest(tree.innermost(exact))
         status = COMPLETE if len(latest) == 1 else AMBIGUOUS
         return Resolution(tuple(Occurrence(use.ref, other) for other in latest), DELIVERED, status)
     if variables.version_of(use.ref) != semconv.UNKNOWN_VERSION:
         return None
-    same = [other for other in earlier if _same_record(other.delivered, use.ref)]
+    record = variables.record_of(use.ref)
+    same = [other for other in tree.delivering(record) if _before(use, other, tree)]
     if not same:
         return None
     other = _latest(tree.innermost(same))[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.references import writes_record, written_records
+from memtrace_otel import variables
 
 
 class TraceTree:
@@ -18,6 +20,10 @@ class TraceTree:
         self.operations = sorted(operations, key=lambda o: (o.start_ns, o.span_id))
         self._by_span = {operation.span_id: operation for operation in self.operations}
         self._chains: dict[str, tuple[str, ...]] = {}
+        self._parents = {operation.parent_span_id for operation in self.operations}
+        self._deliveries = _by_name(self.operations, _delivered_names)
+        self._deciders = _by_name(self.operations, _decided_names)
+        self._writes = _by_name(self.operations, _write_names)
 
     def chain(self, span_id: str) -> tuple[str, ...]:
         """The span, its parent, and so on outwards."""
@@ -33,6 +39,27 @@ class TraceTree:
         chain = tuple(spans)
         self._chains[span_id] = chain
         return chain
+
+    def delivering(self, name: str) -> list[Operation]:
+        """Operations that delivered a reference, or any version of a record (``kind:id``)."""
+        return self._deliveries.get(name, [])
+
+    def deciders_for(self, write: Operation) -> list[Operation]:
+        """Decisions that share a fact, a record or only the parent span with a write."""
+        return _found(self._deciders, _write_names(write))
+
+    def writes_for(self, decider: Operation) -> list[Operation]:
+        """The inverse of :meth:`deciders_for`."""
+        return _found(self._writes, _decided_names(decider))
+
+    def enclosing(self, operation: Operation) -> list[Operation]:
+        """The operations around this one, innermost first."""
+        around = self.chain(operation.span_id)[1:]
+        return [self._by_span[span_id] for span_id in around if span_id in self._by_span]
+
+    def is_leaf(self, operation: Operation) -> bool:
+        """No memory operation runs directly inside it."""
+        return operation.span_id not in self._parents
 
     def encloses(self, outer: Operation, inner: Operation) -> bool:
         """Is ``outer`` a proper ancestor span of ``inner``?"""
@@ -50,3 +77,44 @@ class TraceTree:
             for outer in operations
             if not any(self.encloses(outer, inner) for inner in operations)
         ]
+
+
+def _by_name(
+    operations: Iterable[Operation], names_of: Callable[[Operation], set[str]]
+) -> dict[str, list[Operation]]:
+    found: dict[str, list[Operation]] = {}
+    for operation in operations:
+        for name in names_of(operation):
+            found.setdefault(name, []).append(operation)
+    return found
+
+
+def _found(index: dict[str, list[Operation]], names: Iterable[str]) -> list[Operation]:
+    found = {item.key: item for name in names for item in index.get(name, ())}
+    return sorted(found.values(), key=lambda item: (item.start_ns, item.span_id))
+
+
+def _delivered_names(operation: Operation) -> set[str]:
+    # by record as well: a version nobody could see is looked up by its record
+    return {*operation.delivered, *map(variables.record_of, operation.delivered)}
+
+
+def _decided_names(operation: Operation) -> set[str]:
+    if operation.composite or not operation.decisions:
+        return set()
+    names = set(operation.outputs)
+    for decision in operation.decisions:
+        if decision.fact is not None:
+            names.add(decision.fact)
+        if decision.target is not None:
+            names.add(variables.record_of(decision.target))
+        if decision.fact is None and decision.target is None:
+            names.add(f"parent {operation.parent_span_id}")
+    return names
+
+
+def _write_names(operation: Operation) -> set[str]:
+    if not writes_record(operation):
+        return set()
+    parent = f"parent {operation.parent_span_id}"
+    return {parent, *operation.inputs, *written_records(operation)}

@@ -46,9 +46,7 @@ def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
 def _is_inside_add(lookups: Lookups, read: Operation) -> bool:
     """The look for similar memories while something is stored answers nobody."""
     tree = lookups.tree(read.trace_id)
-    return any(
-        item.step == semconv.STEP_ADD and tree.encloses(item, read) for item in tree.operations
-    )
+    return any(item.step == semconv.STEP_ADD for item in tree.enclosing(read))
 
 
 def _questions(operation: Operation) -> set[str]:
