@@ -218,12 +218,12 @@ with memtrace.operation("create", context=context):
     pass
 """
     )
-    for wanted, expected in (("true", "user:anna"), ("false", "service:unknown_service:python")):
+    for wanted, expected in (("true", "user:anna"), ("false", "service:web")):
         out = run(parent, MEMTRACE_BAGGAGE=wanted)
         carrier = next(line for line in out if "traceparent" in line)
         answer = next(line for line in out if line.get("name") == "memtrace.answer")
         program = child.replace("CARRIER", repr(json.dumps(carrier)))
-        created = run(program, MEMTRACE_BAGGAGE=wanted)[0]
+        created = run(program, MEMTRACE_BAGGAGE=wanted, OTEL_SERVICE_NAME="web")[0]
         attributes = created["attributes"]
         assert isinstance(attributes, dict)
         assert created["trace_id"] == answer["trace_id"]
