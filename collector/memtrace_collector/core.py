@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Iterator
+from concurrent import futures
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -97,7 +98,7 @@ class Core:
         except RefusedError as refusal:
             kind = UnreachableError if refusal.retry_after_seconds else WrongUseError
             raise kind(str(refusal)) from None
-        except (LogError, TimeoutError) as error:
+        except (LogError, futures.TimeoutError) as error:
             raise UnreachableError(f"the log cannot be written: {error}") from None
 
     def project(self) -> None:
