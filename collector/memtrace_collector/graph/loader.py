@@ -46,7 +46,7 @@ def load_case(
     """
     lookups = Lookups(reader)
     back = ancestry(lookups, answer, max_operations)
-    own_turn = turn(lookups, answer)
+    own_turn = turn(lookups, answer, back.operations)
     readable = _readable((*back.operations.values(), *own_turn.values()))
     given = evidence_given and bool(flag.evidence)
     if given:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_otel import semconv, variables
@@ -12,11 +14,19 @@ _READS = frozenset((semconv.STEP_RETRIEVE, semconv.STEP_RERANK, semconv.STEP_REW
 _JOINING_KINDS = frozenset((semconv.KIND_QUERY, semconv.KIND_MEMORY, semconv.KIND_DOCUMENT))
 
 
-def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
-    """Its trace; whoever delivered what it names in ``from``; and reads of the same query or
+def turn(
+    lookups: Lookups, answer: Operation, ancestors: Container[OperationKey] = ()
+) -> dict[OperationKey, Operation]:
+    """Its trace (of a trace with answers to several questions, what came after the previous
+    one, and ancestors); whoever delivered what it names in ``from``; and reads of the same query or
     record in the same graphs within :data:`WINDOW_NS` before it (a plain script has no
     enclosing trace). A read of another question belongs to another turn, whatever it found."""
-    found = {item.key: item for item in lookups.tree(answer.trace_id).operations}
+    begins_ns = _previous_answer_end(lookups, answer)
+    found = {
+        item.key: item
+        for item in lookups.tree(answer.trace_id).operations
+        if item.end_ns > begins_ns or item.key in ancestors
+    }
     found[answer.key] = answer
     graph_ids = dict.fromkeys(
         graph_id for item in found.values() for graph_id in (item.graph_id, *item.reads)
@@ -41,6 +51,28 @@ def turn(lookups: Lookups, answer: Operation) -> dict[OperationKey, Operation]:
                 if not _is_inside_add(lookups, user):
                     found[user.key] = user
     return found
+
+
+def _previous_answer_end(lookups: Lookups, answer: Operation) -> int:
+    """When the answer before this one, to another question of the same trace, ended; 0: none."""
+    questions = _questions(answer)
+    return max(
+        (
+            other.end_ns
+            for other in lookups.tree(answer.trace_id).operations
+            if other.step == semconv.STEP_ANSWER
+            and other.end_ns <= answer.start_ns
+            and any(ref.startswith(f"{semconv.KIND_ANSWER}:") for ref in other.outputs)
+            and questions
+            and _asks_otherwise(other, questions)
+        ),
+        default=0,
+    )
+
+
+def _asks_otherwise(answer: Operation, questions: set[str]) -> bool:
+    asked = _questions(answer)
+    return bool(asked) and not asked & questions
 
 
 def _is_inside_add(lookups: Lookups, read: Operation) -> bool:

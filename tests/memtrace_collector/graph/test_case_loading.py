@@ -89,6 +89,24 @@ def test_a_read_of_another_question_belongs_to_another_turn() -> None:
     assert case.turn == {answer.key, own.key, listing.key}
 
 
+def test_a_trace_with_several_questions_holds_several_turns() -> None:
+    def asked(name: str, at: float) -> tuple[Operation, Operation]:
+        query = f"query:{name}@1"
+        read = operation(f"t/r{name}", "retrieve", at, inputs=[query], parent="loop")
+        outputs = [f"ans:{name}@1"]
+        reply = operation(
+            f"t/a{name}", "answer", at + 1, inputs=[query], outputs=outputs, parent="loop"
+        )
+        return read, reply
+
+    read_one, answer_one = asked("one", 10)
+    read_two, answer_two = asked("two", 20)
+    both = (read_one, answer_one, read_two)
+    assert case_of(*both, answer=answer_two).turn == {read_two.key, answer_two.key}
+    again = operation("t/again", "answer", 30, inputs=["query:two@1"], outputs=["ans:x@1"])
+    assert read_two.key in case_of(*both, answer_two, answer=again).turn
+
+
 def test_every_write_and_read_of_a_record_that_was_met_is_in_the_case() -> None:
     first = operation("w1/w", "create", 1, outputs=["mem:s:1@a"])
     second = operation("w2/w", "update", 2, outputs=["mem:s:1@b"], supersedes=["mem:s:1@a"])
