@@ -11,6 +11,7 @@ import calendar
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from memtrace_collector.attribution.text import normalise
@@ -52,6 +53,7 @@ _UNIT = r"(?P<unit>day|week|month|year)s?"
 
 WIDEST_RATIO = 2.5
 NARROW_DAYS = 3
+MAX_PHRASES = 500
 
 
 class Interval(NamedTuple):
@@ -292,7 +294,7 @@ _ANY_NAMED_DAY = "|".join(
 )
 _PATTERNS: tuple[tuple[str, _Resolver, bool], ...] = (
     (rf"\b{_YEAR}[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?=\D|T|$)", _ymd, False),
-    (rf"(?:{_YEAR}\s*年)?\s*(?P<m>\d\d?)\s*月(?:\s*(?P<d>\d\d?)\s*[日号])?", _cjk_date, False),
+    (rf"(?:{_YEAR}\s*年\s*)?(?P<m>\d\d?)\s*月(?:\s*(?P<d>\d\d?)\s*[日号])?", _cjk_date, False),
     (r"\b(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y>(?:19|20)?\d\d)\b", _slashed, False),
     (rf"\b{_DAY}(?:\s+of)?\s+{_M}(?:,?\s+{_YEAR})?\b", _day_month, False),
     (rf"\b{_M}\s+{_DAY}(?!\d)(?:,?\s+{_YEAR})?\b", _day_month, False),
@@ -312,11 +314,13 @@ _RULES: tuple[tuple[re.Pattern[str], _Resolver, bool], ...] = (
 """The more specific first: what one has taken is not looked at by the next."""
 
 
+_LEAD = re.compile(r"\b(day|week|weekend|month) (before|after) (?:the )?$", re.IGNORECASE)
+_LEAD_CHARACTERS = 24
+
+
 def _relation(text: str, phrase: Phrase) -> Phrase:
     """``the week before 9 June 2023``: the named period beside the date."""
-    lead = re.search(
-        r"\b(day|week|weekend|month) (before|after) (?:the )?$", text[: phrase.start], re.IGNORECASE
-    )
+    lead = _LEAD.search(text[max(0, phrase.start - _LEAD_CHARACTERS) : phrase.start])
     if lead is None:
         return phrase
     days = {"day": 1, "week": 7, "weekend": 7, "month": 31}[lead[1].lower()]
@@ -331,25 +335,26 @@ def _relation(text: str, phrase: Phrase) -> Phrase:
 
 
 def phrases(text: str, anchor: date | None) -> list[Phrase]:
-    """The time expressions of a text in order. Relative ones need an anchor to have readings.
+    """The first :data:`MAX_PHRASES` time expressions of each form, in order of the text.
 
-    An expression that cannot be resolved without an anchor is returned with no readings.
+    Relative ones need an anchor to be resolved; without one they have no readings.
     """
     text = normalise(text)
-    taken: list[tuple[int, int]] = []
+    taken = bytearray(len(text))
     found: list[Phrase] = []
     for pattern, resolve, relative in _RULES:
-        for match in pattern.finditer(text):
+        for match in islice(pattern.finditer(text), MAX_PHRASES):
             start, end = match.span()
-            if start == end or any(start < right and left < end for left, right in taken):
+            if start == end or any(taken[start:end]):
                 continue
             try:
-                readings = tuple(resolve(match, anchor))
+                phrase = Phrase(match[0], tuple(resolve(match, anchor)), relative, start)
+                phrase = _relation(text, phrase)
             except (OverflowError, ValueError):
                 continue
-            if readings or anchor is None:
-                taken.append((start, end))
-                found.append(_relation(text, Phrase(match[0], readings, relative, start)))
+            if phrase.readings or anchor is None:
+                taken[start:end] = b"\x01" * (end - start)
+                found.append(phrase)
     return sorted(found, key=lambda phrase: phrase.start)
 
 

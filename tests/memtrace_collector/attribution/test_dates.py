@@ -91,3 +91,8 @@ def test_extreme_anchors_do_not_fail() -> None:
     )
     for anchor in (date.min, date.max):
         readings(text, anchor)
+
+
+def test_a_long_hostile_text_is_read_in_bounded_time() -> None:
+    text = "2025 in 2 days yesterday 月 " * 4_000
+    assert len(dates.phrases(text, MONDAY)) <= 20 * dates.MAX_PHRASES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.graph.facts import Decision, Dropped, Edge, OperationKey
+from memtrace_collector.graph.facts import Decision, Dropped, OperationKey
 from tests.memtrace_collector.attribution.scripts import Script
 
 
@@ -572,9 +572,8 @@ def test_conflicting_values_in_a_system_that_only_adds_are_the_models_with_the_w
 ):
     script = Script()
     first = script.say("My phone provider is Telco.")
-    old = script.create(
-        "1", "User's phone provider is Telco", *script.extract(first, "Telco is the provider")
-    )
+    (telco,) = script.extract(first, "Telco is the provider")
+    old = script.create("1", "User's phone provider is Telco", telco)
     script.day(5)
     message = script.say("My phone provider is Zoomfon from today.")
     (fact,) = script.extract(message, "User's phone provider is Zoomfon")
@@ -584,9 +583,8 @@ def test_conflicting_values_in_a_system_that_only_adds_are_the_models_with_the_w
     script.flag("Zoomfon", message)
     verdict = script.verdict()
     blames(verdict, "wrong_reasoning", answer.key)
-    assert [(e.operation, e.error_type) for e in verdict.also] == [
-        (script.last("create"), "not_updated")
-    ]
+    (aside,) = verdict.also
+    assert (aside.operation, aside.error_type) == (script.last("create"), "not_updated")
 
 
 def test_not_deleted_when_asked_to_forget() -> None:
@@ -1031,7 +1029,7 @@ def test_a_batch_decision_that_left_a_fact_out_chose_not_to_store_it() -> None:
         message,
         "Plays chess",
         "Coach is Ivanov",
-        edges=tuple[Edge, ...](),
+        edges=(),
     )
     decide = script.add(
         "decide",
