@@ -57,8 +57,10 @@ def graph(graph_id: str, store: str, output_format: str, answer: str, only_hash:
         raise WrongUseError("--hash is of a whole graph; leave --answer out")
     with open_questions(store, "graph") as ask:
         if only_hash:
-            print_line(ask.graph_hash(graph_id))
-        elif output_format == "text":
-            print_line(ask.graph(graph_id, answer, output_format).rstrip("\n"))
+            text = ask.graph_hash(graph_id)
         else:
-            click.echo(ask.graph(graph_id, answer, output_format).rstrip("\n"))
+            text = ask.graph(graph_id, answer, output_format).rstrip("\n")
+    if output_format == "text":
+        print_line(text)
+    else:
+        click.echo(text)

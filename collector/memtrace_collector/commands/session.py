@@ -11,6 +11,7 @@ from memtrace_collector.api.owner import Owner, own_or_ask
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
 from memtrace_collector.config import load, store_folder
+from memtrace_collector.core import told
 
 
 @contextlib.contextmanager
@@ -20,6 +21,7 @@ def open_questions(store: str, command: str) -> Iterator[Questions]:
     Raises:
         NotInThisVersionError: the store is not a folder.
         StoreInUseError: another process has it and offers no way in.
+        DamagedError: a database of the folder cannot be read.
     """
     config = load({"store": store}, os.environ)
     owner = own_or_ask(store_folder(config.store), command)
@@ -28,7 +30,7 @@ def open_questions(store: str, command: str) -> Iterator[Questions]:
             yield client
         return
     try:
-        with open_service(config) as service:
+        with told(store_folder(config.store)), open_service(config) as service:
             yield service
     finally:
         owner.release()

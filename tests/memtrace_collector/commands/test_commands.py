@@ -13,6 +13,7 @@ from memtrace_collector.api.owner import owned
 from memtrace_collector.commands import health
 from memtrace_collector.commands.output import plain, table
 from memtrace_collector.config import Config
+from tests.memtrace_collector.dialects.test_smartcomment import export
 from tests.memtrace_collector.running import VECTORS
 
 ANSWER = "1bccf17ef4aa1398ba2a39dea4b93e91"
@@ -29,6 +30,17 @@ def test_a_bad_file_is_named_and_the_good_one_is_imported(run: Run, tmp_path: Pa
     assert result.exit_code == 4
     assert f"Error: {bad}" in result.stderr
     assert json.loads(result.stdout)["items"] == 9
+
+
+def test_a_smartcomment_export_becomes_a_graph_with_a_flagged_answer(
+    ask: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "graph.json").write_text(json.dumps(export(), indent=1))
+    ask("import", tmp_path / "graph.json")
+    (graph,) = ask("graphs")
+    assert graph["graph_id"] == "smartcomment:g1"
+    (verdict,) = ask("attribute")
+    assert verdict["graph_id"] == "smartcomment:g1"
 
 
 def test_a_file_that_is_not_there_is_wrong_use(run: Run, tmp_path: Path) -> None:
@@ -188,6 +200,20 @@ def test_doctor_finds_damage_in_the_log_and_in_a_database(
     }
     assert found["facts.db"]["state"] == "damaged"
     assert "rebuilt from the log" in found["facts.db"]["says"]
+
+
+def test_a_damaged_database_is_said_and_rebuilt_when_it_is_removed(
+    run: Run, ask: Run, imported: Run, store: Path
+) -> None:
+    imported("merged_wrong")
+    before = run("graph", GRAPH, "--hash").stdout
+    (store / "facts.db").write_bytes(b"not a database" * 100)
+    result = run("graphs")
+    assert result.exit_code == 4
+    assert "not a readable SQLite database" in result.stderr
+    for file in store.glob("facts.db*"):
+        file.unlink()
+    assert run("graph", GRAPH, "--hash").stdout == before
 
 
 def test_doctor_tells_a_taken_port_and_a_silent_endpoint(run: Run, store: Path) -> None:
