@@ -12,6 +12,8 @@ from memtrace_collector.attribution.dates import Interval
 KEEPS = 0.75
 """Share of several needed words that must be there: wording differs, the rest is the same."""
 DOUBTFUL = 0.5
+MOST = 0.66
+"""Share of a name's words that leaves it open whether another name is meant."""
 
 _ASKS_WHEN = re.compile(
     r"\b(?:when|(?:what|which) (?:date|day|month|year|time)|how long ago)\b"
@@ -102,15 +104,17 @@ def classify(asked: str, expected: str | None, asked_on: date | None = None) -> 
 def states(item: Item, value: str) -> bool | None:
     """Whether a text states the item's words: yes, no, or (``None``) partly.
 
-    Numbers and names are not negotiable: a text without them does not state the item.
+    A text without the item's numbers, or with less than most of its names, does not state it.
     """
     missing = item.tokens - text.content_tokens(value)
     if not missing:
         return True
     share = 1 - len(missing) / len(item.tokens)
-    strict = text.numbers(missing) or missing & text.proper_names(f"x {item.text}")
-    if strict or share < DOUBTFUL:
+    name_missing = bool(missing & text.proper_names(f"x {item.text}"))
+    if text.numbers(missing) or share < (MOST if name_missing else DOUBTFUL):
         return False
+    if name_missing:
+        return None
     return True if share >= KEEPS else None
 
 
@@ -127,6 +131,8 @@ def answered(need: Need, reply: str, asked_on: date | None) -> bool | None:
     found = [_answers(item, reply, asked_on) for item in need.items]
     if all(found):
         return None if declined or _contradicts(need, reply) else True
+    if text.polarity(need.expected) is not None and not declined and not _opposes(need, reply):
+        return None  # the yes or no counts; why may be said in any words
     if declined or (len(found) > 1 and False in found):
         return False
     return None if None in found or _only_part(need, reply) else False
@@ -144,10 +150,14 @@ def _same_polarity(expected: str, reply: str) -> bool:
     return text.polarity(expected) is not None and text.polarity(expected) == text.polarity(reply)
 
 
+def _opposes(need: Need, reply: str) -> bool:
+    opening, wanted = text.polarity(reply), text.polarity(need.expected)
+    return opening is not None and wanted is not None and opening != wanted
+
+
 def _contradicts(need: Need, reply: str) -> bool:
     tokens = frozenset().union(*(item.tokens for item in need.items))
-    opening, wanted = text.polarity(reply), text.polarity(need.expected)
-    if opening is not None and wanted is not None and opening != wanted:
+    if _opposes(need, reply):
         return True
     return text.negated(reply, tokens) != text.negated(need.expected, tokens)
 

@@ -13,11 +13,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CLOCK = r"(?<![\d:.,])\d{1,2}(?::[0-5]\d(?!\d)(?:\s?[AaPp]\.?[Mm]\b)?|\s?[AaPp]\.?[Mm]\b)"
 _PIECE = re.compile(
-    rf"[{_CJK}]+|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W\d_])"
+    rf"[{_CJK}]+|{_CLOCK}|\d+(?:[.,]\d+)*(?:(?:st|nd|rd|th)(?![^\W\d_]))?"
     rf"|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W\d_])+)*"
     r"|[.!?;\n。！？；]"
 )
+_CLOCK_TIME = re.compile(_CLOCK)
 _IS_CJK = re.compile(f"[{_CJK}]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|[\n;]+")
 _ABBREVIATIONS = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "jr", "sr", "vs", "no"})
@@ -58,7 +60,7 @@ _ORDINALS = """
 """
 _TENS = """
     thirty:30 forty:40 fifty:50 sixty:60 seventy:70 eighty:80 ninety:90 hundred:100
-    thousand:1000 million:1000000 once:1 twice:2 dozen:12
+    thousand:1000 million:1000000 once:1 twice:2 thrice:3 dozen:12
 """
 _NUMBER_WORDS = (
     {word: str(value) for value, word in enumerate(_ORDINALS.split())}
@@ -119,6 +121,17 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] in "eiy" else word
 
 
+def _clock(piece: str) -> list[str]:
+    """A time of day on the twelve-hour dial, and its half of the day where that is said."""
+    folded = re.sub(r"[\s.]", "", piece.casefold())
+    hour, _, minute = folded.rstrip("apm").partition(":")
+    number = int(hour)
+    said = folded[-2:] if folded.endswith("m") else ""
+    if not said and not 1 <= number <= 12:
+        said = "pm" if number > 12 else "am"
+    return [f"{number % 12 or 12}:{minute or '00'}", *([said] if said else [])]
+
+
 def _number(piece: str) -> str:
     ordinal = _ORDINAL.match(piece)
     digits = (ordinal[1] if ordinal else piece).replace(",", "")
@@ -137,6 +150,8 @@ def words(text: str) -> tuple[Word, ...]:
         elif _IS_CJK.match(piece):
             pairs = [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece]
             found.extend(Word(pair, pair, clause) for pair in pairs)
+        elif _CLOCK_TIME.fullmatch(piece):
+            found.extend(Word(token, piece, clause) for token in _clock(piece))
         elif piece[0].isdigit():
             found.append(Word(_number(piece.casefold()), piece, clause))
         else:
