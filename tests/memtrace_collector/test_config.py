@@ -70,3 +70,17 @@ def test_postgresql_is_refused_clearly() -> None:
 def test_a_method_that_needs_a_model_is_refused_clearly() -> None:
     with pytest.raises(NotInThisVersionError, match="--method rules"):
         config.load({"attribution.method": "agent"}, {})
+
+
+def test_the_shipped_file_names_every_setting_and_is_valid() -> None:
+    file = Path(__file__).parents[2] / "collector" / "memtrace.yaml"
+    text = file.read_text()
+    loaded = config.load({}, {}, file)
+    assert loaded.server.markers == config.MARKERS
+    for setting in config.SETTINGS:
+        assert f"{setting.path.rpartition('.')[2]}:" in text
+    assert len(text.splitlines()) < 40
+
+
+def test_an_empty_environment_variable_is_none() -> None:
+    assert config.load({}, {"MEMTRACE_HTTP_PORT": ""}).server.http_port == 4318
