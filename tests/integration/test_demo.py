@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from memtrace_collector.demo.cases import questions
-from tests.integration.conftest import DemoRun, up
+from tests.integration.conftest import COMMAND, DemoRun, run_demo, running, up
 
 PLANTED = [question.id for question in questions() if question.planted]
 RIGHT = [question.id for question in questions() if not question.planted]
@@ -74,3 +76,31 @@ def test_its_store_answers_the_commands_it_recommends(demo):
         graphs = [summary["graph_id"] for summary in server.get("/graphs")]
     assert any(graph_id.startswith("user:") for graph_id in graphs)
     assert json.dumps(graphs).count("lin_wanyu") == 0, "a user id left the process undigested"
+
+
+def test_a_real_model_is_asked_by_name_and_nothing_is_planted(tmp_path, monkeypatch):
+    """The 'real' model of this test is a second stand-in that makes no mistakes."""
+    with running(
+        [sys.executable, "-m", "memtrace_collector.demo.model"], tmp_path / "log"
+    ) as model:
+        monkeypatch.setenv("OPENAI_BASE_URL", model.stdout.readline().strip())
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        found = run_demo(tmp_path, "--model", "some-model")
+    assert found.exit_code == 0
+    assert all(case["planted"] is None for case in found.cases)
+    assert {case["verdict"]["error_type"] for case in found.cases} == {"bad_judge"}
+    assert "16 answers by some-model; nothing was planted." in found.printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["--model", "some-model"], "OPENAI_API_KEY"), (["--store", "{full}"], "is not empty")],
+)
+def test_wrong_use_is_told_and_exits_2(tmp_path, monkeypatch, arguments, says):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    (tmp_path / "file").touch()
+    arguments = [argument.replace("{full}", str(tmp_path)) for argument in arguments]
+    command = [*COMMAND, "demo", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert says in done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -75,16 +77,25 @@ def _next_steps(settings: Settings, outcomes: list[Outcome]) -> str:
     lines = [_summary(settings, outcomes), "", "Where to look next:"]
     wrong = next((o for o in outcomes if o.planted), outcomes[0])
     answer = f"{wrong.answer.trace_id}:{wrong.answer.span_id}"
-    store = f"--store {settings.store}"
+    store, program = f"--store {settings.store}", _program()
     lines += [
-        f"  memtrace-otel verdicts {store}",
-        f"  memtrace-otel why {answer} {store}",
-        f"  memtrace-otel graph {wrong.answer.graph_id} --answer {answer} {store}",
-        f"  memtrace-otel up {store}    and then its page at http://127.0.0.1:4319",
+        f"  {program} verdicts {store}",
+        f"  {program} why {answer} {store}",
+        f"  {program} graph {wrong.answer.graph_id} --answer {answer} {store}",
+        f"  {program} up {store}    and then its page at http://127.0.0.1:4319",
     ]
     if settings.forward:
         lines.append(f"  trace {wrong.answer.trace_id} behind {settings.forward}")
     return "\n".join(lines)
+
+
+def _program() -> str:
+    """The console script, as the user can type it from here."""
+    if shutil.which("memtrace-otel"):
+        return "memtrace-otel"
+    script = Path(sys.executable).with_name("memtrace-otel")
+    here = Path.cwd()
+    return str(script.relative_to(here) if script.is_relative_to(here) else script)
 
 
 def _summary(settings: Settings, outcomes: list[Outcome]) -> str:
