@@ -18,7 +18,7 @@ earlier messages and answers by the same references again, and no ``ctx:`` of th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -140,7 +140,7 @@ def _take_question(lineage: PromptLineage, message: Message, index: int, known: 
     ingested = known.whole(index, "message")
     if ingested is not None:
         lineage.use(ingested)
-    _use_messages(lineage, inside)
+    _use_messages(lineage, inside, asked)
     if asked is not None and inside:
         lineage.shown.append(references.context(message.text))
 
@@ -171,10 +171,16 @@ def _take_new(lineage: PromptLineage, variable: Variable, role: str) -> None:
     lineage.roles.append((variable, role))
 
 
-def _use_messages(lineage: PromptLineage, inside: Iterable[Match]) -> None:
-    """A transcript pasted into one message: the messages and answers that stand in it."""
+def _use_messages(
+    lineage: PromptLineage, inside: Sequence[Match], asked: Match | None = None
+) -> None:
+    """A transcript pasted into one message: the messages and answers that stand in it.
+
+    An answer alone is no transcript: "I do not know" also stands in instructions.
+    """
+    said = any(match.kind in ("message", "query") and match is not asked for match in inside)
     for match in inside:
-        if match.kind in ("message", "answer"):
+        if match.kind == "message" or (match.kind == "answer" and said):
             lineage.use(match)
 
 

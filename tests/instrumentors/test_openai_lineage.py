@@ -65,6 +65,16 @@ def test_an_earlier_answer_is_recognised_as_a_whole_message() -> None:
     assert list(lineage.inferred) == ["ans:1@a"]
 
 
+def test_an_answer_that_stands_in_an_instruction_is_no_source() -> None:
+    recent = Recent()
+    recent.see("ans:1@a", "I do not know that.", "answer")
+    told = ("system", "If nothing fits, say: I do not know that.")
+    assert "ans:1@a" not in refs(recent.trace(told, ("user", "Where?")))
+    recent.see("msg:1@a", "Do you know when Ann moved?", "message")
+    pasted = ("system", "So far: Do you know when Ann moved? I do not know that.")
+    assert "ans:1@a" in refs(recent.trace(pasted, ("user", "Where?")))
+
+
 def test_an_assistant_message_that_is_no_known_answer_is_a_message() -> None:
     recent = Recent()
     recent.see("mem:m:1@a", "Ann moved to Lisbon in May", "delivered")
