@@ -134,9 +134,10 @@ class Worker:
             cursor = self._reader.cursor()
             if cursor == self._cursor and all(seen.settled for seen in self._seen.values()):
                 return []
-            graphs = {summary.graph_id: summary for summary in self._reader.graphs()}
+            answers = flagged_answers(self._reader)
+            graphs = {s.graph_id: s for s in self._reader.graphs()} if answers else {}
             found = []
-            for flagged in flagged_answers(self._reader):
+            for flagged in answers:
                 identity = case_id(flagged.answer)
                 seen = self._seen.setdefault(identity, _Seen(self._clock_ns()))
                 state = (graphs.get(flagged.answer.graph_id), flagged.flag)
@@ -212,7 +213,7 @@ class Worker:
         if not self._cases.save_verdict(verdict, self._rows(verdict, case, now)):
             return None
         self._metrics.add(
-            "memtrace.verdicts", 1, stage=verdict["stage"], error_type=verdict["error_type"]
+            "memtrace.verdicts.stored", 1, stage=verdict["stage"], error_type=verdict["error_type"]
         )
         return verdict
 
