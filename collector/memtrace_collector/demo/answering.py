@@ -50,13 +50,13 @@ def _sections(prompt: str) -> dict[str, list[str]]:
 
 
 def _best(question: str, items: Sequence[str]) -> str | None:
-    asked = set(content_stems(question))
+    asked = dict.fromkeys(content_stems(question))  # in order: equal sums stay equal
     bags = [set(content_stems(item)) for item in items]
     seen = Counter(stem for bag in bags for stem in bag)
     weight = {stem: math.log(1 + len(items) / (1 + seen[stem])) for stem in asked}
     total = sum(weight.values())
-    scores = [sum(weight[stem] for stem in asked & bag) for bag in bags]
+    scores = [sum(weight[stem] for stem in asked if stem in bag) for bag in bags]
     best = max(range(len(items)), key=scores.__getitem__, default=None)
-    if best is None or total == 0 or len(asked & bags[best]) < min(2, len(asked)):
+    if best is None or total == 0 or len(bags[best].intersection(asked)) < min(2, len(asked)):
         return None
     return items[best] if scores[best] / total >= _MINIMUM_SHARE else None

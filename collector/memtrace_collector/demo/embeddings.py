@@ -36,6 +36,6 @@ def _features(text: str) -> dict[str, float]:
         for start in range(len(padded) - 2):
             trigram = "t " + padded[start : start + 3]
             features[trigram] = features.get(trigram, 0.0) + _TRIGRAM_WEIGHT
-    for word in set(words(text)):
+    for word in dict.fromkeys(words(text)):
         features["w " + word] = _WORD_WEIGHT
     return features
