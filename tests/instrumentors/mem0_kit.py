@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -177,4 +178,6 @@ def _is_reply(reply: object) -> bool:
 
 
 async def _awaited(awaitable: Any) -> Any:
+    # One thread: AsyncMemory deletes from several at once, which the local qdrant cannot take.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(max_workers=1))
     return await awaitable
