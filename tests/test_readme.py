@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from memtrace_collector import config
 from memtrace_collector.cli import cli
 from memtrace_otel import environment_variables, semconv
 
@@ -72,6 +73,12 @@ def test_the_lineage_key_table_is_complete() -> None:
         if re.search(rf"^{name} = ", block, re.M) and name != "KEY_PLAIN"
     }
     assert {row[0] for row in table("Lineage keys")} == keys
+
+
+def test_the_settings_table_is_complete() -> None:
+    """Every setting of the server side is documented with its variable."""
+    documented = {(row[0], row[1]) for row in table("Settings of `up`")}
+    assert documented == {(setting.path, setting.variable) for setting in config.SETTINGS}
 
 
 def test_the_environment_table_is_complete() -> None:

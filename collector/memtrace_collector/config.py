@@ -35,7 +35,7 @@ class ServerConfig:
     api_port: int = 4319
     allow_remote: bool = False
     """Listen on an address that other hosts reach; nothing here asks who is calling."""
-    max_request_bytes: int = 16 * 1024 * 1024
+    max_request_bytes: int = 64 * 1024 * 1024
     markers: tuple[str, ...] = MARKERS
     """A span is read when its bytes contain one of these; any other is only passed on."""
 
