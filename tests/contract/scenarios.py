@@ -23,14 +23,22 @@ def expected(name: str) -> dict[str, Any]:
 
 def request(name: str) -> ExportTraceServiceRequest:
     """``NAME.otlp.json``; OTLP/JSON writes ids in hex, which protobuf's JSON takes for base64."""
-    document = json.loads((FOLDER / f"{name}.otlp.json").read_text())
+    return request_of(json.loads((FOLDER / f"{name}.otlp.json").read_text()))
+
+
+def request_of(document: dict[str, Any]) -> ExportTraceServiceRequest:
     message = ExportTraceServiceRequest()
     json_format.ParseDict(_with_base64_ids(document), message)
     return message
 
 
 def facts(name: str) -> list[SpanFacts]:
-    return list(registry.read_request(DEFAULT_TENANT, request(name)))
+    return facts_of(json.loads((FOLDER / f"{name}.otlp.json").read_text()))
+
+
+def facts_of(document: dict[str, Any]) -> list[SpanFacts]:
+    """What the dialects read in an OTLP/JSON document."""
+    return list(registry.read_request(DEFAULT_TENANT, request_of(document)))
 
 
 def _with_base64_ids(node: Any) -> Any:
