@@ -30,7 +30,6 @@ from memtrace_collector.log.errors import LogError, LogInUseError
 from memtrace_collector.log.format import Signal
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.segments import SegmentLog
-from memtrace_collector.metered import MeteredStore
 from memtrace_collector.metrics import Metrics
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
@@ -67,7 +66,7 @@ class Core:
             opened.callback(self.cases.close)
             self.projector = Projector(
                 self.log_folder,
-                MeteredStore(self.facts, metrics),
+                self.facts,
                 record_reader(config),
                 wait=self.log.wait,
                 metrics=metrics,

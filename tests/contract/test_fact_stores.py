@@ -92,9 +92,9 @@ def test_no_lookup_crosses_graphs(store: FactStore) -> None:
 
 
 def test_a_repeat_is_counted_and_changes_nothing(store: FactStore) -> None:
-    assert put(store, *facts(ADDED)) == Applied(1, 0, 0)
+    assert put(store, *facts(ADDED)) == Applied({(ADDED.system, ADDED.step): 1}, 0, 0)
     before = store.graph_hash(GRAPH)
-    assert put(store, *facts(ADDED, ADDED)) == Applied(0, 2, 0)
+    assert put(store, *facts(ADDED, ADDED)) == Applied({}, 2, 0)
     assert store.graph_hash(GRAPH) == before
     assert store.graphs()[0].operations == 1
 
@@ -106,7 +106,7 @@ def test_of_two_contents_of_a_span_the_later_end_wins(store: FactStore, late_fir
     )
     first, second = (late, ADDED) if late_first else (ADDED, late)
     put(store, *facts(first))
-    assert put(store, *facts(second)) == Applied(0, 0, 1)
+    assert put(store, *facts(second)) == Applied({}, 0, 1)
     assert list(store.all_operations(GRAPH)) == [late]
     assert store.producers(GRAPH, ["mem:s:1@a"]) == {}
     assert store.producers(GRAPH, ["mem:s:1@z"]) == {"mem:s:1@z": [late]}
@@ -116,7 +116,7 @@ def test_of_two_contents_of_a_span_the_later_end_wins(store: FactStore, late_fir
 
 def test_of_two_contents_with_one_end_the_greater_digest_wins(store: FactStore) -> None:
     one, two = (dataclasses.replace(ADDED, digest=digest) for digest in ("aa", "bb"))
-    assert put(store, *facts(two, one)) == Applied(1, 0, 1)
+    assert put(store, *facts(two, one)) == Applied({(two.system, two.step): 1}, 0, 1)
     assert list(store.all_operations(GRAPH)) == [two]
 
 

@@ -21,12 +21,15 @@ from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
+from memtrace_otel import semconv
 
 logger = logging.getLogger(__name__)
 
 CURSOR = "projection"
 MAX_BATCH_FACTS = 5_000
 MAX_BATCH_BYTES = 64 << 20
+MAX_SYSTEMS = 50
+"""Senders name their system: beyond so many names the rest is counted as ``other``."""
 _IDLE_SECONDS = 0.25
 _RETRY_SECONDS = 1.0
 _Facts = list[tuple[LogPosition, SpanFacts]]
@@ -74,24 +77,27 @@ class Projector:
         self._wait = wait
         self._metrics = metrics
         self._quarantine = Quarantine(log_folder, metrics)
+        self._systems: set[str] = set()
 
-    def run_once(self) -> int:
+    def run_once(self, stop: threading.Event | None = None) -> int:
         """Project everything durable from the cursor on; the number of records read.
 
         Afterwards the cursor stands at (or behind) what was the durable end at the call, also
-        where only damage was left to read.
+        where only damage was left to read; with ``stop`` set, at the end of some batch.
         """
         records = 0
         for batch in self._batches(self._store.cursor(CURSOR)):
             self._apply(batch)
             records += batch.records
+            if stop is not None and stop.is_set():
+                break
         return records
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``. A failing store is retried, never skipped."""
         while not stop.is_set():
             try:
-                progressed = self.run_once()
+                progressed = self.run_once(stop)
                 position = self._store.cursor(CURSOR)
             except Exception:
                 self._metrics.add("memtrace.projection.failures", 1)
@@ -159,6 +165,20 @@ class Projector:
             self._quarantine.poison(position, error)
 
     def _count(self, applied: Applied) -> None:
-        self._metrics.add("memtrace.projection.operations", applied.operations)
+        for (system, step), count in applied.added.items():
+            self._metrics.add(
+                "memtrace.operations", count, system=self._system(system), step=_step(step)
+            )
+        self._metrics.add("memtrace.projection.operations", sum(applied.added.values()))
         self._metrics.add("memtrace.projection.duplicates", applied.duplicates)
         self._metrics.add("memtrace.projection.conflicts", applied.conflicts)
+
+    def _system(self, name: str) -> str:
+        if name not in self._systems and len(self._systems) >= MAX_SYSTEMS:
+            return "other"
+        self._systems.add(name)
+        return name or "unknown"
+
+
+def _step(name: str) -> str:
+    return name if name in semconv.SPAN_NAMES else "other"

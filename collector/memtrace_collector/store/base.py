@@ -5,7 +5,7 @@ Every implementation passes the same contract suite (``tests/contract/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -17,7 +17,8 @@ from memtrace_collector.log.position import LogPosition
 class Applied(NamedTuple):
     """What a batch changed, for counters."""
 
-    operations: int
+    added: Mapping[tuple[str, str], int]
+    """Operations that were not known before, by system and step."""
     duplicates: int
     conflicts: int
 

@@ -12,23 +12,20 @@ from memtrace_collector.graph.terms import terms
 from memtrace_collector.store import encoding
 from memtrace_collector.store.connections import Connections, json_list
 from memtrace_collector.store.encoding import Place
-from memtrace_collector.store.facts_writer import CONVERSATION, RESPONSE
+from memtrace_collector.store.facts_writer import CONVERSATION, RESPONSE, operation_ids
 from memtrace_otel import semconv, variables
 
 _MAX_QUERY_TERMS = 200
-_OF_GRAPH = (
-    "SELECT operation, trace, span, body FROM operation"
-    " WHERE graph = ? AND operation IN (SELECT value FROM json_each(?))"
-)
+_OF_IDS = "SELECT id, trace, span, body FROM operation WHERE id IN (SELECT value FROM json_each(?))"
 _OF_TRACE = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM span s"
-    " JOIN operation o ON o.graph = s.graph AND o.operation = s.operation"
+    " JOIN operation o ON o.id = s.operation"
     " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.trace = ?"
     " ORDER BY o.start_ns, o.trace, o.span"
 )
 _OF_NAME = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM named s"
-    " JOIN operation o ON o.graph = s.graph AND o.operation = s.operation"
+    " JOIN operation o ON o.id = s.operation"
     " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.kind = ? AND s.name = ?"
     " ORDER BY o.start_ns, o.trace, o.span"
 )
@@ -79,15 +76,17 @@ class SqliteGraphReader:
             ).fetchone()
             if row is not None and row[0] == graph:
                 numbers.append(row[1])
-        loaded = self._load(graph, graph_id, numbers) if graph is not None else {}
+        loaded = self._load(graph_id, numbers)
         return {operation.key: operation for operation in loaded.values()}
 
     def all_operations(self, graph_id: str) -> Iterator[Operation]:
         graph = self._graph(graph_id)
+        if graph is None:
+            return
         rows = self._connections.query(
-            "SELECT trace, span, body FROM operation WHERE graph = ?"
+            "SELECT trace, span, body FROM operation WHERE id BETWEEN ? AND ?"
             " ORDER BY start_ns, trace, span",
-            (graph,),
+            operation_ids(graph),
         )
         for trace, span, body in rows:
             yield encoding.operation(body, self._place(graph_id, trace, span))
@@ -102,7 +101,7 @@ class SqliteGraphReader:
         keys = [(encoding.record_key(ref), encoding.version_key(ref)) for ref in refs]
         rows = self._connections.query(_PRODUCERS, (json_list(keys), graph))
         numbers = {row[0] for row in rows}
-        return self._grouped(graph, graph_id, numbers, set(refs), lambda item: item.outputs)
+        return self._grouped(graph_id, numbers, set(refs), lambda item: item.outputs)
 
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         return self._by_record(graph_id, _WRITERS, records, lambda item: _records(item.outputs))
@@ -112,7 +111,7 @@ class SqliteGraphReader:
         if graph is None:
             return {}
         numbers = self._numbers(_USERS, graph, {variables.record_of(ref) for ref in refs})
-        return self._grouped(graph, graph_id, numbers, set(refs), used_by)
+        return self._grouped(graph_id, numbers, set(refs), used_by)
 
     def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         return self._by_record(graph_id, _USERS, records, lambda item: _records(used_by(item)))
@@ -186,25 +185,25 @@ class SqliteGraphReader:
         if graph is None:
             return {}
         numbers = self._numbers(statement, graph, records)
-        return self._grouped(graph, graph_id, numbers, set(records), names)
+        return self._grouped(graph_id, numbers, set(records), names)
 
     def _numbers(self, statement: str, graph: int, records: Collection[str]) -> set[int]:
         keys = json_list(encoding.name_key(record) for record in records)
         return {row[0] for row in self._connections.query(statement, (graph, keys))}
 
     def _grouped(
-        self, graph: int, graph_id: str, numbers: Collection[int], wanted: set[str], names: _Names
+        self, graph_id: str, numbers: Collection[int], wanted: set[str], names: _Names
     ) -> dict[str, list[Operation]]:
         """Operations by the wanted names they carry: this also drops digest collisions."""
         grouped: dict[str, list[Operation]] = defaultdict(list)
-        loaded = self._load(graph, graph_id, numbers).values()
+        loaded = self._load(graph_id, numbers).values()
         for operation in sorted(loaded, key=lambda o: (o.start_ns, o.trace_id, o.span_id)):
             for name in wanted.intersection(names(operation)):
                 grouped[name].append(operation)
         return dict(grouped)
 
-    def _load(self, graph: int, graph_id: str, numbers: Collection[int]) -> dict[int, Operation]:
-        rows = self._connections.query(_OF_GRAPH, (graph, json_list(numbers)))
+    def _load(self, graph_id: str, numbers: Collection[int]) -> dict[int, Operation]:
+        rows = self._connections.query(_OF_IDS, (json_list(numbers),)) if numbers else ()
         return {
             number: encoding.operation(body, self._place(graph_id, trace, span))
             for number, trace, span, body in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -21,6 +22,8 @@ from memtrace_collector.store.encoding import Place
 from memtrace_otel import variables
 
 RESPONSE, CONVERSATION = 0, 1
+_NUMBER_BITS = 40
+"""Of an operation's id: room for 10**12 operations in 8 million graphs."""
 
 _SpanKey = tuple[str, bytes, bytes]
 
@@ -33,13 +36,13 @@ class _Slot:
     position: LogPosition
     stored: Operation | None = None
     row: tuple[int, int] | None = None
-    """Graph and number of the stored operation."""
+    """Graph and id of the stored operation."""
     stored_position: LogPosition | None = None
 
 
 class _Row(NamedTuple):
     graph: int
-    number: int
+    id: int
     operation: Operation
 
 
@@ -53,7 +56,7 @@ class BatchWriter:
 
     connection: sqlite3.Connection
     graph_keys: dict[tuple[str, str], int]
-    _operations: int = 0
+    _added: Counter[tuple[str, str]] = field(default_factory=Counter)
     _duplicates: int = 0
     _conflicts: int = 0
     _thinned: set[int] = field(default_factory=set)
@@ -83,7 +86,7 @@ class BatchWriter:
         self._write_values(values.values())
         self._write_flags(flags.values())
         self._write_numbers(numbers)
-        return Applied(self._operations, self._duplicates, self._conflicts)
+        return Applied(self._added, self._duplicates, self._conflicts)
 
     def _take(
         self, slots: dict[_SpanKey, _Slot], operation: Operation, position: LogPosition
@@ -92,7 +95,7 @@ class BatchWriter:
         slot = slots.get(key) or self._stored_slot(key)
         if slot is None:
             slots[key] = _Slot(operation, position)
-            self._operations += 1
+            self._added[operation.system, operation.step] += 1
             return
         slots[key] = slot
         slot.position = min(slot.position, position)
@@ -107,17 +110,17 @@ class BatchWriter:
         row = self.connection.execute(
             "SELECT s.graph, s.operation, s.segment, s.position, o.body, g.graph_id"
             " FROM span s JOIN graph g ON g.id = s.graph"
-            " JOIN operation o ON o.graph = s.graph AND o.operation = s.operation"
+            " JOIN operation o ON o.id = s.operation"
             " WHERE s.tenant = ? AND s.trace = ? AND s.span = ?",
             key,
         ).fetchone()
         if row is None:
             return None
-        graph, number, segment, offset, body, graph_id = row
+        graph, operation_id, segment, offset, body, graph_id = row
         place = Place(key[0], graph_id, key[1].hex(), key[2].hex())
         stored = encoding.operation(body, place)
         position = LogPosition(segment, offset)
-        return _Slot(stored, position, stored, (graph, number), position)
+        return _Slot(stored, position, stored, (graph, operation_id), position)
 
     def _write_operations(self, slots: dict[_SpanKey, _Slot]) -> None:
         fresh: list[_Slot] = []
@@ -138,8 +141,9 @@ class BatchWriter:
         fresh.sort(key=lambda slot: (self._graph_key(slot.operation), slot.operation.start_ns))
         first = self._take_numbers("operation", len(fresh))
         rows = [
-            _Row(self._graph_key(slot.operation), first + offset, slot.operation)
-            for offset, slot in enumerate(fresh)
+            _Row(graph, operation_id(graph, number), slot.operation)
+            for number, slot in enumerate(fresh, first)
+            for graph in (self._graph_key(slot.operation),)
         ]
         self._insert(rows, [slot.position for slot in fresh])
         self._summarise(rows)
@@ -147,10 +151,10 @@ class BatchWriter:
     def _insert(self, rows: list[_Row], positions: list[LogPosition]) -> None:
         execute = self.connection.executemany
         execute(
-            "INSERT INTO operation VALUES (?,?,?,?,?,?,?)",
+            "INSERT INTO operation VALUES (?,?,?,?,?,?)",
             [
                 (
-                    *(row.graph, row.number),
+                    row.id,
                     *_span_key(row.operation)[1:],
                     *(row.operation.start_ns, row.operation.end_ns),
                     encoding.operation_body(row.operation),
@@ -161,7 +165,7 @@ class BatchWriter:
         execute(
             "INSERT OR REPLACE INTO span VALUES (?,?,?,?,?,?,?)",
             sorted(
-                (*_span_key(row.operation), row.graph, row.number, *position)
+                (*_span_key(row.operation), row.graph, row.id, *position)
                 for row, position in zip(rows, positions)
             ),
         )
@@ -178,10 +182,10 @@ class BatchWriter:
             [item for row in rows for item in _named(row)],
         )
 
-    def _remove(self, operation: Operation, graph: int, number: int) -> None:
-        row = _Row(graph, number, operation)
+    def _remove(self, operation: Operation, graph: int, row_id: int) -> None:
+        row = _Row(graph, row_id, operation)
         execute = self.connection.executemany
-        execute("DELETE FROM operation WHERE graph = ? AND operation = ?", [(graph, number)])
+        execute("DELETE FROM operation WHERE id = ?", [(row_id,)])
         execute(
             "DELETE FROM produced WHERE graph = ? AND record = ? AND version = ? AND operation = ?",
             _produced(row),
@@ -288,9 +292,9 @@ class BatchWriter:
         )
         self.connection.executemany(
             "UPDATE graph SET (operations, first_ns, last_ns) ="
-            " (SELECT count(*), min(start_ns), max(end_ns) FROM operation WHERE graph = ?1)"
-            " WHERE id = ?1",
-            [(graph,) for graph in self._thinned],
+            " (SELECT count(*), min(start_ns), max(end_ns) FROM operation"
+            " WHERE id BETWEEN ?2 AND ?3) WHERE id = ?1",
+            [(graph, *operation_ids(graph)) for graph in self._thinned],
         )
 
     def _graph_key(self, operation: Operation) -> int:
@@ -316,6 +320,16 @@ class BatchWriter:
             (name, count),
         ).fetchone()
         return int(row[0]) - count + 1
+
+
+def operation_id(graph: int, number: int) -> int:
+    """The id of a graph's operation; those of one graph follow each other."""
+    return graph << _NUMBER_BITS | number
+
+
+def operation_ids(graph: int) -> tuple[int, int]:
+    """The least and the greatest id in a graph."""
+    return operation_id(graph, 0), operation_id(graph, (1 << _NUMBER_BITS) - 1)
 
 
 def _take_number(numbers: dict[tuple[str, str, int], SequenceNumber], operation: Operation) -> None:
@@ -349,14 +363,14 @@ def _span_key(operation: Operation) -> _SpanKey:
 
 def _produced(row: _Row) -> list[tuple[int, int, int, int]]:
     return [
-        (row.graph, encoding.record_key(ref), encoding.version_key(ref), row.number)
+        (row.graph, encoding.record_key(ref), encoding.version_key(ref), row.id)
         for ref in row.operation.outputs
     ]
 
 
 def _used(row: _Row) -> list[tuple[int, int, int]]:
     records = {variables.record_of(ref) for ref in used_by(row.operation)}
-    return [(row.graph, encoding.name_key(record), row.number) for record in records]
+    return [(row.graph, encoding.name_key(record), row.id) for record in records]
 
 
 def _named(row: _Row) -> list[tuple[str, int, str, int, int]]:
@@ -364,9 +378,7 @@ def _named(row: _Row) -> list[tuple[str, int, str, int, int]]:
         (RESPONSE, row.operation.response_id),
         (CONVERSATION, row.operation.conversation_id),
     )
-    return [
-        (row.operation.tenant, kind, name, row.graph, row.number) for kind, name in names if name
-    ]
+    return [(row.operation.tenant, kind, name, row.graph, row.id) for kind, name in names if name]
 
 
 def _searchable(graph: int, value: Value) -> tuple[str, str]:

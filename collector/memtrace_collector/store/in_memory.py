@@ -50,16 +50,18 @@ class InMemoryFactStore:
         return store
 
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
-        operations = duplicates = conflicts = 0
+        added: Counter[tuple[str, str]] = Counter()
+        duplicates = conflicts = 0
         for position, facts in batch:
             if facts.operation is not None and facts.operation.tenant == self.tenant:
                 change = self._put_operation(position, facts.operation)
-                operations += change == "new"
+                if change == "new":
+                    added[facts.operation.system, facts.operation.step] += 1
                 duplicates += change == "duplicate"
                 conflicts += change == "conflict"
             self._put_rest(facts)
         self._cursors["projection"] = cursor
-        return Applied(operations, duplicates, conflicts)
+        return Applied(added, duplicates, conflicts)
 
     def _put_operation(self, position: LogPosition, operation: Operation) -> str:
         key = operation.key

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from memtrace_collector.errors import WrongUseError
 
-# Clustered by graph: an operation with all it read is one row, a produced version is one row, and
-# a record is one row per operation that names it. Names of records and versions are 64-bit
-# digests; rows found by them are checked against the operation itself.
+# An operation with all it read is one row, a produced version is one row, and a record is one row
+# per operation that names it. Operations lie clustered by graph: the upper bits of their id are
+# the graph's (`facts_writer.operation_id`). They are a rowid table because without rowid a row of
+# more than a quarter of a page would take a page of its own. Names of records and versions are
+# 64-bit digests; rows found by them are checked against the operation itself.
 FACTS_1 = """
 CREATE TABLE graph(
   id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, graph_id TEXT NOT NULL,
@@ -20,9 +22,8 @@ CREATE TABLE span(
   operation INTEGER NOT NULL, segment INTEGER NOT NULL, position INTEGER NOT NULL,
   PRIMARY KEY(tenant, trace, span)) WITHOUT ROWID;
 CREATE TABLE operation(
-  graph INTEGER NOT NULL, operation INTEGER NOT NULL, trace BLOB NOT NULL, span BLOB NOT NULL,
-  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, body BLOB NOT NULL,
-  PRIMARY KEY(graph, operation)) WITHOUT ROWID;
+  id INTEGER PRIMARY KEY, trace BLOB NOT NULL, span BLOB NOT NULL,
+  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE TABLE produced(
   graph INTEGER NOT NULL, record INTEGER NOT NULL, version INTEGER NOT NULL,
   operation INTEGER NOT NULL, PRIMARY KEY(graph, record, version, operation)) WITHOUT ROWID;
@@ -31,7 +32,7 @@ CREATE TABLE used(
   PRIMARY KEY(graph, record, operation)) WITHOUT ROWID;
 CREATE TABLE named(
   tenant TEXT NOT NULL, kind INTEGER NOT NULL, name TEXT NOT NULL, graph INTEGER NOT NULL,
-  operation INTEGER NOT NULL, PRIMARY KEY(tenant, kind, name, graph, operation)) WITHOUT ROWID;
+  operation INTEGER NOT NULL, PRIMARY KEY(tenant, kind, name, operation)) WITHOUT ROWID;
 CREATE TABLE value(
   id INTEGER PRIMARY KEY, graph INTEGER NOT NULL, ref TEXT NOT NULL, cut INTEGER NOT NULL,
   verified INTEGER NOT NULL, content BLOB NOT NULL, UNIQUE(graph, ref));
