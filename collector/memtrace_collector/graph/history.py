@@ -7,6 +7,7 @@ what later reads delivered. A text may return and is then current again, by its 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from memtrace_collector.graph.case import Write
@@ -29,7 +30,8 @@ def order_writes(
         readers: operations that delivered a version, to order equal times.
     """
     events = _events(record, writers)
-    events.sort(key=lambda write: _rank(write, _first_reads(record, readers)))
+    first_reads = _first_reads(record, readers) if len(events) > 1 else {}
+    events.sort(key=lambda write: _rank(write, first_reads))
     return tuple(events[index] for index in _topological(events, _predecessors(record, events)))
 
 
@@ -84,20 +86,29 @@ def _rank(write: Write, first_reads: dict[str, int]) -> tuple[int, int, int, str
 def _predecessors(record: str, events: Sequence[Write]) -> list[int | None]:
     """For each event the one whose version it says it replaced: the latest of them before it
     in time, else (clocks disagree) the earliest."""
-    return [_predecessor(record, events, index) for index in range(len(events))]
+    made: dict[str, list[int]] = {}
+    for index, event in enumerate(events):
+        made.setdefault(event.version, []).append(index)
+    return [
+        _predecessor(index, [made.get(ref, []) for ref in _replaced(record, event)])
+        for index, event in enumerate(events)
+    ]
 
 
-def _predecessor(record: str, events: Sequence[Write], index: int) -> int | None:
-    replaced = {
+def _replaced(record: str, event: Write) -> set[str]:
+    return {
         ref
-        for ref in events[index].operation.supersedes
-        if variables.record_of(ref) == record and ref != events[index].version
+        for ref in event.operation.supersedes
+        if variables.record_of(ref) == record and ref != event.version
     }
-    candidates = [i for i, event in enumerate(events) if event.version in replaced and i != index]
-    before = [i for i in candidates if i < index]
+
+
+def _predecessor(index: int, made: Sequence[Sequence[int]]) -> int | None:
+    """``made``: for each version replaced, the events that made it, in order of time."""
+    before = [items[place - 1] for items in made if (place := bisect_left(items, index))]
     if before:
-        return before[-1]
-    return candidates[0] if candidates else None
+        return max(before)
+    return min((items[0] for items in made if items), default=None)
 
 
 def _topological(events: Sequence[Write], predecessors: Sequence[int | None]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.references import writes_record, written_records
@@ -21,9 +22,6 @@ class TraceTree:
         self._by_span = {operation.span_id: operation for operation in self.operations}
         self._chains: dict[str, tuple[str, ...]] = {}
         self._parents = {operation.parent_span_id for operation in self.operations}
-        self._deliveries = _by_name(self.operations, _delivered_names)
-        self._deciders = _by_name(self.operations, _decided_names)
-        self._writes = _by_name(self.operations, _write_names)
 
     def chain(self, span_id: str) -> tuple[str, ...]:
         """The span, its parent, and so on outwards."""
@@ -39,6 +37,18 @@ class TraceTree:
         chain = tuple(spans)
         self._chains[span_id] = chain
         return chain
+
+    @cached_property
+    def _deliveries(self) -> dict[str, list[Operation]]:
+        return _by_name(self.operations, _delivered_names)
+
+    @cached_property
+    def _deciders(self) -> dict[str, list[Operation]]:
+        return _by_name(self.operations, _decided_names)
+
+    @cached_property
+    def _writes(self) -> dict[str, list[Operation]]:
+        return _by_name(self.operations, _write_names)
 
     def delivering(self, name: str) -> list[Operation]:
         """Operations that delivered a reference, or any version of a record (``kind:id``)."""
@@ -72,11 +82,8 @@ class TraceTree:
 
     def innermost(self, operations: Sequence[Operation]) -> list[Operation]:
         """Without those that enclose another of them."""
-        return [
-            outer
-            for outer in operations
-            if not any(self.encloses(outer, inner) for inner in operations)
-        ]
+        outer = {span for item in operations for span in self.chain(item.span_id)[1:]}
+        return [item for item in operations if item.span_id not in outer]
 
 
 def _by_name(
