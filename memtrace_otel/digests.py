@@ -1,7 +1,7 @@
 """Digests of content under one key, fast enough for the host's hot path. No I/O.
 
 Gives what :meth:`variables.DigestKey.digest` gives; keyed hash states are prepared once, and
-recent texts are remembered, because a value is met again at each step that it passes.
+recent references are remembered, because a value is met again at each step that it passes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ V = TypeVar("V")
 
 _BLOCK = 64
 _MAX_CACHED_CHARS = 1_000
-_GENERATION = 2_048
+_REMEMBERED = 4_096
 _MAX_PREFIX_BYTES = 100
 
 
@@ -84,7 +84,7 @@ class Digests:
         "_inner",
         "_outer",
         "_prefixes",
-        "_texts",
+        "_references",
         "key",
         "key_name",
     )
@@ -93,16 +93,31 @@ class Digests:
         self.key = key
         self.key_name = key.name
         self._inner, self._outer = _states(key.secret)
-        self._texts: Recent[str, str] = Recent(_GENERATION)
-        self._ids: Recent[object, str] = Recent(_GENERATION)
+        self._references: dict[Parts, str] = {}
+        self._ids: Recent[object, str] = Recent(_REMEMBERED // 2)
         self._prefixes: dict[tuple[str, str], str] = {}
 
     def reference(self, parts: Parts) -> str:
         """The reference of a variable version: :func:`variables.make` in its wire form."""
+        _, content, identifier, _, _, state = parts
+        if (
+            type(content) is not str  # 1 and True are equal keys, and other values
+            or not (identifier is None or type(identifier) is str)
+            or state is not None
+            or len(content) > _MAX_CACHED_CHARS
+        ):
+            return self._make(parts)
+        known = self._references
+        reference = known.get(parts)
+        if reference is None:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[parts] = reference = self._make(parts)
+        return reference
+
+    def _make(self, parts: Parts) -> str:
         kind, content, identifier, system, store, state = parts
-        digest = self._texts.young.get(content) if type(content) is str else None
-        if digest is None:
-            digest = self.digest(content)
+        digest = self.digest(content)
         if identifier is None:
             name = digest
         elif system:
@@ -119,21 +134,13 @@ class Digests:
 
     def digest(self, content: object) -> str:
         """The first 32 of the 64 hex digits of the content's digest."""
-        texts = self._texts
-        text = content if type(content) is str and len(content) <= _MAX_CACHED_CHARS else None
-        digest = texts.get(text) if text is not None else None
-        if digest is not None:
-            return digest
         hashed = self._inner.copy()
         hashed.update(variables.content_bytes(content))
-        if self._outer is not None:
-            inner = hashed.digest()
-            hashed = self._outer.copy()
-            hashed.update(inner)
-        digest = hashed.hexdigest()[:32]
-        if text is not None:
-            texts.set(text, digest)
-        return digest
+        if self._outer is None:
+            return hashed.hexdigest()[:32]
+        keyed = self._outer.copy()
+        keyed.update(hashed.digest())
+        return keyed.hexdigest()[:32]
 
     def library_id(self, system: str, identifier: object, store: str) -> str:
         """:func:`variables.library_id`, quick for opaque ids."""
@@ -142,7 +149,7 @@ class Digests:
             prefix = self._prefixes.get((system, store))
             if prefix is None:
                 prefix = self._prefixes[system, store] = self._prefix(system, store)
-                if len(self._prefixes) > _GENERATION:
+                if len(self._prefixes) > _REMEMBERED:
                     self._prefixes.clear()
             if prefix:
                 return prefix + text

@@ -89,7 +89,7 @@ class Record:
                 if not ref:
                     variable.known_ref = ref = reference(variable.parts)
                 references.append(ref)
-                if (keeps or variable.kind in _RECENT_KINDS) and ref not in texts:
+                if (keeps or variable.parts[0] in _RECENT_KINDS) and ref not in texts:
                     self._keep(ref, variable.content)
                 continue
             ref = reference_text(variable)

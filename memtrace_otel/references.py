@@ -14,29 +14,32 @@ from memtrace_otel import runtime, semconv
 from memtrace_otel.digests import Parts
 from memtrace_otel.variables import Variable
 
+_new = object.__new__
+"""Makes a variable without the second call that a constructor is: programs without an SDK make
+as many variables as others, and must hardly notice."""
+
 
 class DeferredVariable(Variable):
     """A variable whose reference is worked out on first use.
 
     Attributes:
-        kind: the variable's kind.
         known_ref: the reference, once worked out; else empty.
         parts: what it is made of.
     """
 
-    __slots__ = ("kind", "known_ref", "parts")
-
-    def __init__(self, parts: Parts) -> None:
-        self.parts = parts
-        self.kind = parts[0]
-        self.content = parts[1]
-        self.known_ref = ""
+    __slots__ = ("known_ref", "parts")
+    known_ref: str
+    parts: Parts
 
     @property
     def ref(self) -> str:
         if not self.known_ref:
             self.known_ref = runtime.get().digests.reference(self.parts)
         return self.known_ref
+
+    @property
+    def content(self) -> object:
+        return self.parts[1]
 
 
 class DeferredRecord(Variable):
@@ -45,12 +48,11 @@ class DeferredRecord(Variable):
     __slots__ = ("_id", "_store", "_system", "_version")
 
     def __init__(self, id: object, system: str, store: str, version: str) -> None:
-        self.content = None
+        super().__init__("")
         self._id = id
         self._system = system
         self._store = store
         self._version = version
-        self._ref = ""
 
     @property
     def ref(self) -> str:
@@ -62,14 +64,21 @@ class DeferredRecord(Variable):
         return ref
 
 
+def _variable(kind: str, content: object, id: str | None) -> Variable:
+    variable = _new(DeferredVariable)
+    variable.known_ref = ""
+    variable.parts = (kind, content, id, "", "", None)
+    return variable
+
+
 def message(content: object, id: str | None = None) -> Variable:
     """A message or document given to the system; ``id`` is taken as it is."""
-    return DeferredVariable((semconv.KIND_MESSAGE, content, id, "", "", None))
+    return _variable(semconv.KIND_MESSAGE, content, id)
 
 
 def fact(content: object, id: str | None = None) -> Variable:
     """An extracted candidate fact, or text that a decision authored."""
-    return DeferredVariable((semconv.KIND_FACT, content, id, "", "", None))
+    return _variable(semconv.KIND_FACT, content, id)
 
 
 def memory(
@@ -89,7 +98,10 @@ def memory(
         store: name of the store, where ids are unique only inside one.
         state: what else changes the record's meaning (validity, expiry, tags, status).
     """
-    return DeferredVariable((semconv.KIND_MEMORY, content, id, system, store, state))
+    variable = _new(DeferredVariable)
+    variable.known_ref = ""
+    variable.parts = (semconv.KIND_MEMORY, content, id, system, store, state)
+    return variable
 
 
 def deleted_memory(id: object, *, system: str, store: str = "") -> Variable:
@@ -104,24 +116,27 @@ def unknown_memory(id: object, *, system: str, store: str = "") -> Variable:
 
 def document(content: object, id: object = None, *, system: str = "", store: str = "") -> Variable:
     """An indexed chunk; ``id`` is the library's with ``system``, else taken as it is."""
-    return DeferredVariable((semconv.KIND_DOCUMENT, content, id, system, store, None))
+    variable = _new(DeferredVariable)
+    variable.known_ref = ""
+    variable.parts = (semconv.KIND_DOCUMENT, content, id, system, store, None)
+    return variable
 
 
 def query(content: object, id: str | None = None) -> Variable:
     """A question: the user's, or a rewritten one."""
-    return DeferredVariable((semconv.KIND_QUERY, content, id, "", "", None))
+    return _variable(semconv.KIND_QUERY, content, id)
 
 
 def context(content: object, id: str | None = None) -> Variable:
     """An assembled prompt or context."""
-    return DeferredVariable((semconv.KIND_CONTEXT, content, id, "", "", None))
+    return _variable(semconv.KIND_CONTEXT, content, id)
 
 
 def answer(content: object, id: str | None = None) -> Variable:
     """What the model answered: one per choice."""
-    return DeferredVariable((semconv.KIND_ANSWER, content, id, "", "", None))
+    return _variable(semconv.KIND_ANSWER, content, id)
 
 
 def prompt(content: object, id: str | None = None) -> Variable:
     """A prompt template."""
-    return DeferredVariable((semconv.KIND_PROMPT, content, id, "", "", None))
+    return _variable(semconv.KIND_PROMPT, content, id)

@@ -29,8 +29,8 @@ _ESCAPED_IN_ID = re.compile(
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _OPAQUE_ID = re.compile(
-    r"[0-9]{1,20}"
-    r"|[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}"  # UUID
+    r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}"  # UUID
+    r"|[0-9]{1,20}"
     r"|[0-7][0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{25}"  # ULID
     r"|[0-9a-fA-F]{24}"  # ObjectId
 )
@@ -58,16 +58,21 @@ class Variable:
     Equal when reference and content are.
     """
 
-    __slots__ = ("_ref", "content")
+    __slots__ = ("_content", "_ref")
 
     def __init__(self, ref: str, content: object = None) -> None:
         self._ref = ref
-        self.content = content
+        self._content = content
 
     @property
     def ref(self) -> str:
         """The reference in its wire form."""
         return self._ref
+
+    @property
+    def content(self) -> object:
+        """The content; ``None`` when it is not known here."""
+        return self._content
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Variable):

@@ -65,9 +65,28 @@ def test_canonical_json_agrees_with_the_reference_implementation(value: object) 
 @given(st.one_of(st.text(max_size=1_500), JSON_VALUES), st.sampled_from(KEYS))
 def test_quick_digests_equal_the_plain_ones(content: object, key: DigestKey) -> None:
     digests = Digests(key)
-    expected = key.digest(content)[:32]
-    assert digests.digest(content) == expected
-    assert digests.digest(content) == expected  # now remembered
+    assert digests.digest(content) == key.digest(content)[:32]
+
+
+SCALARS = st.sampled_from([0, 1, 1.0, True, False, "1", "True", "", None, "text", "x" * 2_000])
+
+
+@unhurried
+@given(st.lists(st.tuples(SCALARS, SCALARS), max_size=30), st.sampled_from(KEYS))
+def test_remembered_references_are_never_those_of_equal_looking_values(
+    given_parts: list[tuple[object, object]], key: DigestKey
+) -> None:
+    digests = Digests(key)
+    for content, identifier in given_parts * 2:
+        fresh = Digests(key).reference(("mem", content, identifier, "lib", "", None))
+        assert digests.reference(("mem", content, identifier, "lib", "", None)) == fresh
+
+
+def test_remembered_references_are_bounded() -> None:
+    digests = Digests(PLAIN)
+    made = {digests.reference(("fact", f"{number}", None, "", "", None)) for number in range(9_999)}
+    assert len(made) == 9_999
+    assert len(digests._references) <= 4_096
 
 
 @unhurried
