@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from memtrace_collector.api import impact as impacts
-from memtrace_collector.api import receipt
 from memtrace_collector.api.case_slice import case_slice, span_keys
 from memtrace_collector.api.flagging import flag_request
+from memtrace_collector.api.history import history_json
+from memtrace_collector.api.impact import impact_json
 from memtrace_collector.api.otlp_json import to_json
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json
-from memtrace_collector.api.record_history import record_history
+from memtrace_collector.api.receipt import about_json, receipt_json
 from memtrace_collector.api.shapes import (
     check_reference,
     is_span,
@@ -25,19 +25,17 @@ from memtrace_collector.api.shapes import (
 )
 from memtrace_collector.config import check_method
 from memtrace_collector.errors import NotFoundError, WrongUseError
-from memtrace_collector.graph import flags, invariants, render
+from memtrace_collector.graph import flags, impact, invariants, receipt, render, versions
 from memtrace_collector.graph.ancestry import ancestry
-from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.closure import processes_of
-from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Sequence
+from memtrace_collector.graph.case import Case, Write
+from memtrace_collector.graph.facts import Flag, Operation
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.resolution import Occurrence
+from memtrace_collector.graph.slice import slice_of
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import CaseStore, FactStore
 from memtrace_otel import semconv, variables
-
-_SEARCHED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +101,10 @@ class Service:
     def history(self, graph_id: str, record: str) -> Json:
         self._known(graph_id)
         name = variables.record_of(record) if "@" in record else record
-        found = record_history(Lookups(self._facts), graph_id, name)
-        if not found["versions"]:
+        found = versions.versions(Lookups(self._facts), graph_id, name)
+        if not found:
             raise NotFoundError(f"nobody was seen to write {name} in {graph_id}")
-        return found
+        return history_json(graph_id, name, found)
 
     def flag(
         self, answer: str, expected: str | None, evidence: abc.Sequence[str], reason: str
@@ -135,16 +133,10 @@ class Service:
 
     def why(self, answer: str, about: str) -> Json:
         case = self._case(answer)
-        found = receipt.receipt(case)
+        reads = receipt.receipt(case)
+        found = receipt_json(case, reads)
         if about:
-            records = receipt.matching_records(case, about) or self._search(case, about)
-            lookups = Lookups(self._facts)
-            graph_ids = (case.answer.graph_id, *sorted(case.readable_graphs))
-            histories = {
-                record: next(filter(None, (lookups.history(g, record) for g in graph_ids)), ())
-                for record in records
-            }
-            found["about"] = receipt.about(case, about, records, histories)
+            found["about"] = about_json(case, about, reads, self._histories_of(case, about))
         return found
 
     def impact(self, target: str) -> Json:
@@ -152,19 +144,19 @@ class Service:
         start = self._start_of(lookups, target)
         if not start:
             raise NotFoundError(f"nothing that was recorded comes from {target!r}")
-        return impacts.impact(lookups, target, start)
+        found = impact.impact(lookups, start)
+        return impact_json(target, found, impact.texts_of(lookups, found.derived))
 
     def case(self, answer: str, redact: bool) -> Json:
         case = self._case(answer)
-        wanted = {*case.operations, case.answer.key, *self._behind_gaps(case)}
+        part = slice_of(self._facts, case)
+        wanted = set(part.operations)
         positions = self._facts.first_position(wanted)
-        lossy = {loss.process for loss in case.closure.losses}
-        gapless = processes_of(case.operations.values()) - lossy
         requests = [self._work.request_at(item) for item in sorted(set(positions.values()))]
         if case.flag.origin:
             requests.append(_flag_of_case(case, redact))
             wanted.update(span_keys(requests[-1]))
-        return to_json(case_slice(requests, wanted, gapless, redact=redact))
+        return to_json(case_slice(requests, wanted, part.gapless, redact=redact))
 
     def invariants(self, graph_id: str) -> list[Json]:
         if graph_id:
@@ -206,59 +198,30 @@ class Service:
 
     def _case(self, text: str) -> Case:
         answer = self._answer(text)
-        flag = self._flag_of(answer) or Flag(
+        flag = flags.flag_of(self._facts, answer) or Flag(
             graph_id=answer.graph_id, trace_id=answer.trace_id, span_id=answer.span_id
         )
         return load_case(self._facts, answer, flag)
 
-    def _flag_of(self, answer: Operation) -> Flag | None:
-        """The latest flag that means this answer."""
-        meant = [
-            flag
-            for flag in self._facts.flags()
-            if _may_mean(flag, answer)
-            and (found := flags.resolve(self._facts, flag)) is not None
-            and found.key == answer.key
-        ]
-        return max(meant, key=lambda flag: (flag.at_ns, flag.origin), default=None)
-
-    def _behind_gaps(self, case: Case) -> set[OperationKey]:
-        """The first operation after each loss: without it nobody sees that one was lost."""
-        numbers = {Sequence(loss.process, loss.last + 1) for loss in case.closure.losses}
-        graph_ids = sorted(case.readable_graphs) if numbers else ()
+    def _histories_of(self, case: Case, what: str) -> dict[str, tuple[Write, ...]]:
+        """The records that ``what`` means, best match first, with their writes."""
+        found = receipt.matching_records(case, what)
+        records = found or receipt.search_records(self._facts, case, what)
+        lookups = Lookups(self._facts)
+        graph_ids = (case.answer.graph_id, *sorted(case.readable_graphs))
         return {
-            item.key
-            for graph_id in graph_ids
-            for item in self._facts.all_operations(graph_id)
-            if item.sequence in numbers
+            record: next(filter(None, (lookups.history(g, record) for g in graph_ids)), ())
+            for record in records
         }
-
-    def _search(self, case: Case, text: str) -> list[str]:
-        kinds = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
-        found = [
-            variables.record_of(value.ref)
-            for graph_id in sorted(case.readable_graphs)
-            for value in self._facts.search_values(graph_id, text, kinds, _SEARCHED)
-        ]
-        return list(dict.fromkeys(found))[:_SEARCHED]
 
     def _start_of(self, lookups: Lookups, target: str) -> list[Occurrence]:
         if target.partition(":")[0] in semconv.KINDS:
-            return impacts.occurrences_of(lookups, target)
+            return impact.occurrences_of(lookups, target)
         if is_span(target):
             key = parse_answer(target)
             spans = self._facts.trace_operations(key.trace_id)
-            return impacts.outputs_of(item for item in spans if item.key == key)
-        return impacts.outputs_of(self._facts.conversation_operations(target))
-
-
-def _may_mean(flag: Flag, answer: Operation) -> bool:
-    """Without a read: could this flag mean this answer?"""
-    if flag.trace_id:
-        return flag.trace_id == answer.trace_id
-    if flag.response_id:
-        return flag.response_id == answer.response_id
-    return flag.conversation_id == answer.conversation_id
+            return impact.outputs_of(item for item in spans if item.key == key)
+        return impact.outputs_of(self._facts.conversation_operations(target))
 
 
 def _flag_of_case(case: Case, redact: bool) -> ExportTraceServiceRequest:

@@ -9,18 +9,17 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, NamedTuple
+from typing import Any
 
 from memtrace_collector.attribution import writeback
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.writeback import WriteBack
-from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.facts import Flag, Operation
+from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.flags import Flagged, flagged_answers
 from memtrace_collector.graph.loader import load_case
-from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.store.base import CaseStore, FactStore, OutboxEntry
@@ -37,13 +36,6 @@ _ADDED_BY_STORING = ("id", "revision", "created", "case_trace")
 Json = dict[str, Any]
 
 
-class Flagged(NamedTuple):
-    """An answer and what is said against it, several flags made one."""
-
-    answer: Operation
-    flag: Flag
-
-
 @dataclass(slots=True)
 class _Seen:
     """What this process knows of a case between two passes."""
@@ -58,26 +50,6 @@ def case_id(answer: Operation) -> str:
     """Deterministic: one case per tenant and answer span, 32 hex digits."""
     parts = f"{answer.tenant}\0{answer.trace_id}\0{answer.span_id}"
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
-
-
-def flagged_answers(reader: GraphReader) -> list[Flagged]:
-    """The flagged answers that have arrived, oldest first, each with its flags made one."""
-    by_answer: dict[tuple[str, str], tuple[Operation, list[Flag]]] = {}
-    for flag in reader.flags():
-        answer = flags.resolve(reader, flag)
-        if answer is not None:
-            by_answer.setdefault(answer.key, (answer, []))[1].append(flag)
-    found = [Flagged(answer, _merged(given)) for answer, given in by_answer.values()]
-    return sorted(found, key=lambda each: (each.answer.start_ns, each.answer.key))
-
-
-def _merged(given: list[Flag]) -> Flag:
-    """The latest flag that says what was expected; evidence also from the others."""
-    best = max(given, key=lambda flag: (flag.expected is not None, flag.at_ns, flag.origin))
-    if best.evidence:
-        return best
-    others = [flag for flag in given if flag.evidence]
-    return replace(best, evidence=max(others, key=lambda f: f.at_ns).evidence) if others else best
 
 
 class Worker:

@@ -1,13 +1,45 @@
-"""From a flag to the answer it means."""
+"""From a flag to the answer it means, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from memtrace_collector.graph.facts import Flag, Operation
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.trace_tree import TraceTree
 from memtrace_otel import semconv
+
+
+class Flagged(NamedTuple):
+    """An answer and what is said against it, several flags made one."""
+
+    answer: Operation
+    flag: Flag
+
+
+def flagged_answers(reader: GraphReader) -> list[Flagged]:
+    """The flagged answers that have arrived, oldest first, each with its flags made one."""
+    by_answer: dict[OperationKey, tuple[Operation, list[Flag]]] = {}
+    for flag in reader.flags():
+        answer = resolve(reader, flag)
+        if answer is not None:
+            by_answer.setdefault(answer.key, (answer, []))[1].append(flag)
+    found = [Flagged(answer, _merged(given)) for answer, given in by_answer.values()]
+    return sorted(found, key=lambda each: (each.answer.start_ns, each.answer.key))
+
+
+def flag_of(reader: GraphReader, answer: Operation) -> Flag | None:
+    """All that is said against one answer, made one flag; None when it is not flagged."""
+    given = [
+        flag
+        for flag in reader.flags()
+        if _may_mean(flag, answer)
+        and (found := resolve(reader, flag)) is not None
+        and found.key == answer.key
+    ]
+    return _merged(given) if given else None
 
 
 def resolve(reader: GraphReader, flag: Flag) -> Operation | None:
@@ -24,6 +56,24 @@ def resolve(reader: GraphReader, flag: Flag) -> Operation | None:
     if flag.conversation_id:
         return _latest(reader.conversation_operations(flag.conversation_id))
     return None
+
+
+def _may_mean(flag: Flag, answer: Operation) -> bool:
+    """Without a read: could this flag mean this answer?"""
+    if flag.trace_id:
+        return flag.trace_id == answer.trace_id
+    if flag.response_id:
+        return flag.response_id == answer.response_id
+    return flag.conversation_id == answer.conversation_id
+
+
+def _merged(given: Sequence[Flag]) -> Flag:
+    """The latest flag that says what was expected; evidence also from the others."""
+    best = max(given, key=lambda flag: (flag.expected is not None, flag.at_ns, flag.origin))
+    others = [flag for flag in given if flag.evidence]
+    if best.evidence or not others:
+        return best
+    return replace(best, evidence=max(others, key=lambda flag: flag.at_ns).evidence)
 
 
 def _below(operations: list[Operation], span_id: str) -> Operation | None:

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from typing import NamedTuple
 
 from memtrace_collector.graph.facts import OperationKey
+from memtrace_collector.graph.sources import Role, Source
 from memtrace_otel import semconv
-
-
-class Role(Enum):
-    """What another operation did for this one."""
-
-    SOURCE = "source"
-    """Produced or delivered something that this one used."""
-    DECIDER = "decider"
-    """Chose this write."""
-    PREDECESSOR = "predecessor"
-    """Made the version that this one replaced or removed."""
-
-
-class Source(NamedTuple):
-    """An operation that stands behind another, and how."""
-
-    key: OperationKey
-    role: Role
 
 
 class Link(NamedTuple):

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from memtrace_collector.graph.facts import OperationKey
-from memtrace_collector.processor.links import Link, Role, Source, missing_links, relation
+from memtrace_collector.graph.sources import Role, Source
+from memtrace_collector.processor.links import Link, missing_links, relation
 
 HERE = OperationKey("a" * 32, "b" * 16)
 PARENT = OperationKey("a" * 32, "c" * 16)

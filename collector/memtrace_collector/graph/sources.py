@@ -1,8 +1,10 @@
-"""What stands behind operations, as the graph resolves it when they are forwarded."""
+"""The operations that stand one step behind others, and what they did for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
 
 from memtrace_collector.graph import deciding, resolution
 from memtrace_collector.graph.facts import Operation, OperationKey
@@ -10,7 +12,24 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.references import ancestry_inputs
 from memtrace_collector.graph.resolution import Use
-from memtrace_collector.processor.links import Role, Source
+
+
+class Role(Enum):
+    """What another operation did for this one."""
+
+    SOURCE = "source"
+    """Produced or delivered something that this one used."""
+    DECIDER = "decider"
+    """Chose this write."""
+    PREDECESSOR = "predecessor"
+    """Made the version that this one replaced or removed."""
+
+
+class Source(NamedTuple):
+    """An operation that stands behind another, and how."""
+
+    key: OperationKey
+    role: Role
 
 
 def resolve_sources(

@@ -1,0 +1,81 @@
+"""Everything derived from something: what a correction or a deletion has to reach."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from memtrace_collector.graph import content
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.forward import downstream
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.resolution import Occurrence
+from memtrace_otel import semconv, variables
+
+MAX_OPERATIONS = 20_000
+
+
+class Impact(NamedTuple):
+    """``derived``: oldest first, the start left out. ``complete``: the walk reached its end."""
+
+    derived: tuple[Occurrence, ...]
+    complete: bool
+
+    @property
+    def records(self) -> list[str]:
+        """The memory records (``kind:id``) derived, each once."""
+        refs = (item.ref for item in self.derived if _is(item, semconv.KIND_MEMORY))
+        return list(dict.fromkeys(map(variables.record_of, refs)))
+
+    @property
+    def answers(self) -> list[OperationKey]:
+        """The answers given from it, each once."""
+        given = (item.operation.key for item in self.derived if _is(item, semconv.KIND_ANSWER))
+        return list(dict.fromkeys(given))
+
+
+def impact(lookups: Lookups, start: Sequence[Occurrence]) -> Impact:
+    """What was made, chosen or answered from the occurrences ``start``, through all graphs."""
+    graph_ids = [summary.graph_id for summary in lookups.reader.graphs()]
+    found = downstream(lookups, start, graph_ids, MAX_OPERATIONS)
+    started = {(item.ref, item.operation.key) for item in start}
+    derived = [
+        item for item in found.occurrences.values() if (item.ref, item.operation.key) not in started
+    ]
+    derived.sort(key=lambda item: (item.operation.start_ns, item.ref))
+    return Impact(tuple(derived), not found.truncated)
+
+
+def occurrences_of(lookups: Lookups, name: str) -> list[Occurrence]:
+    """Where a reference, or any version of a record (``kind:id``), was produced."""
+    record = variables.record_of(name)
+    exact = "@" in name
+    return [
+        Occurrence(ref, operation)
+        for summary in lookups.reader.graphs()
+        for operation in lookups.writers(summary.graph_id, [record]).get(record, ())
+        for ref in operation.outputs
+        if (ref == name if exact else variables.record_of(ref) == record)
+    ]
+
+
+def outputs_of(operations: Iterable[Operation]) -> list[Occurrence]:
+    """Everything these operations produced."""
+    return [Occurrence(ref, operation) for operation in operations for ref in operation.outputs]
+
+
+def texts_of(lookups: Lookups, occurrences: Iterable[Occurrence]) -> dict[str, str]:
+    """The captured texts by reference, quoted references left out."""
+    by_graph: dict[str, set[str]] = defaultdict(set)
+    for item in occurrences:
+        by_graph[item.operation.graph_id].add(item.ref)
+    return {
+        ref: content.plain_text(value)
+        for graph_id, refs in by_graph.items()
+        for ref, value in lookups.reader.values(graph_id, refs).items()
+    }
+
+
+def _is(item: Occurrence, kind: str) -> bool:
+    return item.ref.startswith(f"{kind}:")
