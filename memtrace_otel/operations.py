@@ -80,6 +80,16 @@ class MemoryOperation:
         return self._record.begin.capture if self._record else ""
 
     @_while_open
+    def graph(self, graph_id: str) -> None:
+        """Whose memory this is, where that shows only after the start.
+
+        It holds for this operation alone: those inside it inherit what was known at its start.
+        """
+        if self._record:
+            self._record.begin = self._record.begin._replace(graph_id=str(graph_id))
+            self._record.attributes[semconv.MEMTRACE_GRAPH_ID] = str(graph_id)
+
+    @_while_open
     def inputs(self, *variables: VariableLike) -> None:
         """What the operation read and, as far as known, used."""
         self._extend(semconv.INPUTS, variables)

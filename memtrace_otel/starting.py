@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,14 +11,12 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind
 from opentelemetry.util.types import AttributeValue
 
-from memtrace_otel import packing, runtime, scope, semconv
+from memtrace_otel import farewell, runtime, scope, semconv
 from memtrace_otel.guard import guarded
 from memtrace_otel.operations import NOT_RECORDING, MemoryOperation
 from memtrace_otel.recording import Begin, Record
 from memtrace_otel.runtime import Runtime
 from memtrace_otel.scope import Scope
-
-_farewell_registered = False
 
 
 class Request(NamedTuple):
@@ -75,7 +72,8 @@ def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> 
     own = span.get_span_context()
     if not own.is_valid or own.span_id == parent.span_id:
         return IDLE  # a provider that makes no spans of its own
-    sequence = _next_number(state)
+    farewell.expect(provider)
+    sequence = state.sequence.next()
     if not span.is_recording():
         return Started(NOT_RECORDING, trace.set_span_in_context(span, context))
     begin = Begin(
@@ -95,25 +93,23 @@ def _start(request: Request, state: Runtime, provider: trace.TracerProvider) -> 
 def adopt(request: Request, span: Span) -> Started:
     """Start an operation on a span that somebody else made and will end."""
     state = runtime.get()
-    own = span.get_span_context()
-    if not own.is_valid or state.provider() is None:
+    provider = state.provider()
+    if provider is None or not (span.get_span_context().is_valid and span.is_recording()):
         return IDLE
     context = context_api.get_current() if request.context is None else request.context
     enclosing = scope.current(context)
     graph_id, conversation = _identity(request, state, enclosing, context)
-    sequence = _next_number(state)
-    if not span.is_recording():
-        return IDLE
     attributes = _initial_attributes(request, enclosing, graph_id, conversation)
     attributes.pop(semconv.GEN_AI_OPERATION_NAME, None)  # the span's owner knows better
     parent = getattr(span, "parent", None)
+    farewell.expect(provider)
     begin = Begin(
         step=request.step,
         graph_id=graph_id,
         conversation_id=conversation,
         capture=str(attributes[semconv.MEMTRACE_CAPTURE]),
         attributes=attributes,
-        sequence=sequence,
+        sequence=state.sequence.next(),
         parent_span_id=parent.span_id if parent else 0,
         adopted=True,
     )
@@ -176,34 +172,3 @@ def _initial_attributes(
     if request.attributes:
         attributes.update(request.attributes)
     return attributes
-
-
-def _next_number(state: Runtime) -> str:
-    global _farewell_registered  # noqa: PLW0603  # exit handlers are per process, too
-    if not _farewell_registered:
-        # Exit handlers run last in, first out: the SDK registered its own when the provider was
-        # made, so this one still finds it open.
-        _farewell_registered = True
-        atexit.register(farewell)
-    return state.sequence.next()
-
-
-@guarded
-def farewell() -> None:
-    """Say that this process's sequence has no later number (DESIGN section 3.3, absence)."""
-    state = runtime.get()
-    provider = state.provider()
-    if provider is None or not state.sequence.started:
-        return
-    span = state.tracer(provider).start_span(
-        semconv.SPAN_NAMES[semconv.STEP_FAREWELL],
-        context=Context(),
-        attributes={
-            semconv.MEMTRACE_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
-            semconv.MEMTRACE_STEP: semconv.STEP_FAREWELL,
-        },
-    )
-    lineage = {semconv.SEQ: state.sequence.next(), semconv.KEY: state.digests.key_name}
-    span.set_attribute(semconv.MEMTRACE_LINEAGE, packing.dumps(lineage))
-    span.end()
-    state.sequence.renew()

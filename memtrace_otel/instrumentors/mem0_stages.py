@@ -187,7 +187,7 @@ class PublicWriteStage(WriteStage):
         for row in rows_of(result):
             owners = identity.graph_ids(row.payload)
             if owners and not scope.current().declared:
-                self.operation.attribute(semconv.MEMTRACE_GRAPH_ID, owners[0])
+                self.operation.graph(owners[0])
 
 
 class DeleteAllStage(Stage):

@@ -7,12 +7,13 @@ while a lock is held, so it must take none: it only hands over.
 
 from __future__ import annotations
 
-import atexit
 import threading
 import weakref
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Protocol
+
+from memtrace_otel import farewell
 
 
 class Endable(Protocol):
@@ -37,7 +38,7 @@ class Abandoned:
         with self._lock:
             self._open.add(item)
             if self._thread is None:
-                atexit.register(self.drain)
+                farewell.before(self.drain)
             if self._thread is None or not self._thread.is_alive():  # a forked child has none
                 self._thread = threading.Thread(target=self._run, name="memtrace-otel", daemon=True)
                 self._thread.start()
