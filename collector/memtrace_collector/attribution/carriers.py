@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
-from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within
+from memtrace_collector.attribution.refs import Moment, is_deleted, kind, outputs_within
 from memtrace_collector.attribution.view import View
+from memtrace_collector.graph.references import named_by
 from memtrace_otel import semconv, variables
 
 ABOUT = 0.5
@@ -28,6 +30,12 @@ _RELATION = (
 )
 _OTHER_OWNER = re.compile(
     rf"^\W*(?:the )?(?:user's|my|his|her|their)\s+(?:\w+\s+)?({_RELATION})\b", re.IGNORECASE
+)
+_DERIVED = (
+    semconv.KIND_FACT,
+    semconv.KIND_MEMORY,
+    semconv.KIND_DOCUMENT,
+    semconv.KIND_CONTEXT,
 )
 _SOURCE_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 
@@ -78,7 +86,7 @@ class Sought:
         if ref in self.sources:
             return True
         found = self.stated(content, ref)
-        if found and self.other_owner(content, ref):
+        if found and (self.other_owner(content, ref) or not self.on_subject(content, ref)):
             return False
         return None if found is False and self.view.is_cut(ref) else found
 
@@ -96,9 +104,9 @@ class Sought:
     def _names_the_time(self, content: str, ref: str | None) -> bool | None:
         if not self.about(content):
             return False
-        moment = self.view.moment(ref) if ref else None
+        moment = self._moment(content, ref)
         topical = self.topical(content)
-        found = [p for part in topical for p in dates.phrases(part, moment.day if moment else None)]
+        found = [p for part in topical for p in dates.phrases(part, _anchor(part, ref, moment))]
         readings = [reading for phrase in found for reading in phrase.readings]
         if (
             not found
@@ -110,7 +118,7 @@ class Sought:
         if dates.matches(self.item.intervals, readings):
             return True
         unsure = moment is None or moment.assumed
-        relative = not found or any(phrase.relative for phrase in found)
+        relative = not found or any(phrase.relative for phrase in found) or self._clock_is_open
         if (
             unsure
             and relative
@@ -118,6 +126,38 @@ class Sought:
         ):
             return None
         return False
+
+    def _moment(self, content: str, ref: str | None) -> Moment | None:
+        """The day from which a value's relative words count. A reader of a prompt knows only
+        the days that stand in it, and today."""
+        moment = self.view.moment(ref) if ref else None
+        if ref is None or moment is None or kind(ref) != semconv.KIND_CONTEXT:
+            return moment
+        return moment if moment.day in _days_named(content) else Moment(self.view.asked_on, False)
+
+    @cached_property
+    def _clock_is_open(self) -> bool:
+        """Whether the time was said in relative words, from a moment that nobody declared."""
+        moments = [self.view.moment(ref) for ref in self.sources]
+        return any(moment is None or moment.assumed for moment in moments) and any(
+            phrase.relative
+            for ref in self.sources
+            for part in self.topical(self.view.text(ref) or "")
+            for phrase in dates.phrases(part, self.view.asked_on)
+        )
+
+    def on_subject(self, content: str, ref: str) -> bool:
+        """Whether a value says the item of the need's subject: it shares a word of it, or was
+        made from a source. A prompt is read line by line."""
+        subject = self.need.question | self.keys
+        if not self.sources or not subject or kind(ref) not in _DERIVED or ref in self.descent:
+            return True
+        if self.item.temporal or self.loose:
+            return True
+        if kind(ref) != semconv.KIND_CONTEXT:
+            return bool(text.content_tokens(content) & subject)
+        lines = [line for line in text.sentences(content) if text.content_tokens(line) & subject]
+        return states(self.item, "\n".join(lines)) is True
 
     def clock_decides(self, ref: str) -> bool:
         """Whether a day's difference with an unknown offset is all that speaks against a value."""
@@ -219,9 +259,8 @@ def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
 
 def evidence_refs(view: View) -> tuple[str, ...]:
     """The evidence as known here: exact references, else every version of the same record."""
-    known = {
-        ref for op in view.case.operations.values() for ref in (*op.inputs, *op.outputs)
-    } | set(view.case.texts)
+    known = {ref for op in view.case.operations.values() for ref in named_by(op)}
+    known |= set(view.case.texts)
     found: dict[str, None] = {}
     for ref in view.case.evidence:
         if ref in known:
@@ -232,6 +271,28 @@ def evidence_refs(view: View) -> tuple[str, ...]:
             dict.fromkeys(sorted(other for other in known if variables.record_of(other) == record))
         )
     return tuple(found)
+
+
+def _known_before(view: View, ref: str) -> bool:
+    """Whether a value was there before the answer, as far as its producers say."""
+    makers = view.producers(ref)
+    return not makers or any(view.before(op) for op in makers)
+
+
+def _anchor(part: str, ref: str | None, moment: Moment | None) -> date | None:
+    """The day from which the relative words of a sentence count: in a prompt, that of its line."""
+    named = _days_named(part) if ref and kind(ref) == semconv.KIND_CONTEXT else []
+    return named[0] if named else moment.day if moment else None
+
+
+def _days_named(content: str) -> list[date]:
+    """The single days that a text names without relative words."""
+    return [
+        reading.start
+        for phrase in dates.phrases(content, None)
+        for reading in phrase.readings
+        if reading.days == 1
+    ]
 
 
 def said_before(view: View) -> tuple[str, ...]:
@@ -266,6 +327,7 @@ def seek(view: View, need: Need) -> list[Sought]:
         ref
         for ref in evidence_refs(view)
         if kind(ref) in (*_SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
+        and _known_before(view, ref)
     )
     given = evidence if view.case.evidence_given else ()
     if not need.items or not any(
@@ -282,8 +344,8 @@ def seek(view: View, need: Need) -> list[Sought]:
 def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> Sought:
     keys = _key_words(view, item, given)
     plain = Sought(view, need, item, (), keys)
-    everywhere = plain.among(said_before(view))
     stated = plain.among(given)
+    everywhere = _on_topic(view, need.question | keys, plain.among(said_before(view)))
     if stated or not given:
         sources = tuple(dict.fromkeys([*stated, *everywhere]))
         return Sought(
@@ -299,6 +361,12 @@ def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> Sought:
     if not item.temporal and text.coverage(item.tokens, contents) >= KEEPS:
         return Sought(view, need, item, everywhere, keys, stated_in_evidence=False)
     return _paraphrased(view, need, item, given, contents)
+
+
+def _on_topic(view: View, subject: frozenset[str], refs: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that share a word of the subject; all of them when none does."""
+    sharing = tuple(ref for ref in refs if text.content_tokens(view.text(ref) or "") & subject)
+    return sharing or refs
 
 
 def _times_named(plain: Sought, refs: Iterable[str]) -> tuple[dates.Interval, ...]:

@@ -304,7 +304,7 @@ _PATTERNS: tuple[tuple[str, _Resolver, bool], ...] = (
     (rf"\b{_N}\s+{_UNIT}\s+(?P<past>ago|back|earlier)\b", _counted, True),
     (rf"\bin\s+{_N}\s+{_UNIT}(?P<past>)(?='s time|\b)(?!\s+ago)", _counted, True),
     (rf"\b{_WHICH}\s+(?P<unit2>weekend|week|month|year)\b", _period, True),
-    (rf"\b(?:{_WHICH}\s+)?{_W}\b(?!\.)", _weekday, True),
+    (rf"\b(?:{_WHICH}\s+)?{_W}\b", _weekday, True),
     (rf"(?<![\w.,$€£-]){_YEAR}(?![\w%]|[.,]\d)", _year, False),
 )
 _RULES: tuple[tuple[re.Pattern[str], _Resolver, bool], ...] = (

@@ -56,7 +56,18 @@ def versions_seen(view: View) -> tuple[str, ...]:
         for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
         if kind(ref) in _STORED
     ]
-    return tuple(dict.fromkeys(met))
+    return tuple(dict.fromkeys([*met, *_versions_acted_on(view)]))
+
+
+def _versions_acted_on(view: View) -> list[str]:
+    """Versions that a decision or a write found in memory before the read."""
+    return [
+        ref
+        for op in view.operations
+        if op.step not in READS and view.before(op) and view.readable(op)
+        for ref in (*op.shown, *op.supersedes, *(d.target for d in op.decisions if d.target))
+        if kind(ref) in _STORED and not is_deleted(ref)
+    ]
 
 
 def facts_ever(view: View) -> tuple[str, ...]:
@@ -168,7 +179,11 @@ def _not_passed_on(sought: Sought) -> Finding | None:
             continue
         users = [op for op in view.readers(source) if view.before(op)]
         chats = [op for op in users if op.step == semconv.STEP_ANSWER and not op.composite]
-        adds = [op for op in users if op.step == semconv.STEP_ADD]
+        adds = [op for op in users if op.step == semconv.STEP_ADD] or [
+            add
+            for op in view.producers(source)
+            if (add := view.enclosing(op, semconv.STEP_ADD)) is not None
+        ]
         for op in (*chats[:1], *adds[:1]):
             return Finding(
                 error_type="omission",

@@ -6,6 +6,7 @@ from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.first_stored import facts_ever, stored_or_open
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Decision, Operation
 from memtrace_otel import semconv
 
@@ -48,7 +49,11 @@ def _why_not_stored(sought: Sought, fact: str) -> Finding | None:
     if not candidates:
         return None
     op = candidates[-1]
-    mechanism = _mechanism(op, fact) if op in choosers or op in writes else "write_failed"
+    mechanism = _mechanism(op, fact)
+    if op not in choosers and op not in writes:
+        mechanism = mechanism or "write_failed"
+        if mechanism == "write_failed" and not _seen_later(view, decides or makers):
+            return abstain("gap", claims=[claim("is the last that was seen of it", op, fact)])
     return Finding(
         error_type="not_stored",
         decisive=(op.key,),
@@ -60,6 +65,15 @@ def _why_not_stored(sought: Sought, fact: str) -> Finding | None:
             claim("is where it went no further", op, fact),
         ),
         window=view.window(op.start_ns, view.read_ns, [op, *decides, *view.writers()]),
+    )
+
+
+def _seen_later(view: View, stages: list[Operation]) -> bool:
+    """Whether a later number of the process was seen: a write may follow the last one."""
+    return all(
+        view.case.closure.last_seen_ns.get(op.sequence.process, 0) > op.start_ns
+        for op in stages[-1:]
+        if op.sequence
     )
 
 

@@ -78,7 +78,7 @@ _IRREGULAR_FORMS = """
     known:know spoke:speak spoken:speak swam:swim wore:wear worn:wear came:come became:become
     built:build held:hold led:lead had:have has:have children:child men:man women:woman
     people:person wives:wife lives:live better:good best:good worse:bad worst:bad mum:mother
-    mom:mother dad:father meant:mean heard:hear slept:sleep
+    mom:mother dad:father meant:mean heard:hear slept:sleep daily:day
 """
 _IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_FORMS.split())
 _SUFFIX_LENGTHS = """
@@ -258,6 +258,11 @@ _DECLINES = re.compile(
     r"|\b(?:unknown|unclear|no idea|unable to|unanswerable|n/a)\b"
     r"|\b(?:not|isn't|wasn't|haven't|have not) (?:been )?"
     r"(?:mentioned|specified|available|provided|enough|told|shared)\b"
+    r"|\bnever (?:told|mentioned|said|shared|heard|stored)\b"
+    r"|\b(?:weiß|weiss|kenne) (?:ich|es|das)?[^.!?]{0,30}\bnicht\b|\bnicht bekannt\b"
+    r"|\bkeine (?:ahnung|information\w*|angabe\w*)\b"
+    r"|\bno (?:lo )?(?:sé|sabría|recuerdo|tengo (?:información|datos))\b"
+    r"|\bje (?:ne |n')[^.!?]{0,12}\b(?:sais|trouve|connais)\b|\bnon lo so\b|\bnão sei\b"
     r"|(?:不知道|不清楚|没有(?:提到|相关|信息)|无法|分かりません|わかりません|知りません|모르겠)",
     re.IGNORECASE,
 )

@@ -7,7 +7,6 @@ from memtrace_collector.attribution.carriers import Sought, evidence_refs, said_
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
 from memtrace_collector.attribution.refs import kind
-from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 
 _ENTRY = frozenset({semconv.STEP_INGEST, semconv.STEP_ADD})
@@ -135,7 +134,7 @@ def never_told(sought: Sought) -> Finding | None:
 def unrelated(sought: Sought) -> Finding | None:
     """The answer's own call failed, or the question asks nothing of this owner's memory."""
     view = sought.view
-    if _failed(view.answer) and not (view.reply and reply_content(sought.need, view.reply)):
+    if view.answer.error_type and not _builds_on_memory(sought):
         return Finding(
             error_type="unrelated",
             basis=(STRUCTURE,),
@@ -144,5 +143,9 @@ def unrelated(sought: Sought) -> Finding | None:
     return None
 
 
-def _failed(op: Operation) -> bool:
-    return bool(op.error_type)
+def _builds_on_memory(sought: Sought) -> bool:
+    """Whether the reply, although its call failed, says something that memory holds."""
+    view = sought.view
+    content = reply_content(sought.need, view.reply) if view.reply else frozenset()
+    known = [said for ref in _stored(sought) if (said := view.text(ref)) is not None]
+    return bool(content) and text.coverage(content, known) > 0

@@ -74,12 +74,13 @@ class View:
 
     def moment(self, ref: str, depth: int = 0) -> Moment | None:
         """When a value speaks: its declared time, else that of what it was made from."""
-        declared = self._declared_times.get(ref)
+        declared = self.declared_times.get(ref)
         if declared is not None:
             return Moment(declared, False)
         makers = self.producers(ref)
         if not makers:
-            return None
+            readers = self.readers(ref)
+            return Moment(day_of(readers[0].start_ns), True) if readers else None
         maker = makers[-1]
         if depth < _MAX_DEPTH:
             inherited = [
@@ -94,7 +95,8 @@ class View:
         return Moment(day_of(maker.start_ns), True)
 
     @cached_property
-    def _declared_times(self) -> dict[str, date]:
+    def declared_times(self) -> dict[str, date]:
+        """The days that operations declared for values."""
         found: dict[str, date] = {}
         for op in self.case.operations.values():
             for ref, stamp in op.times.items():
@@ -312,9 +314,9 @@ class View:
             upto = [
                 write
                 for write in writes
-                if write.operation.start_ns <= self.read_ns
+                if write.version in seen_in_turn
                 or write.operation.key in self.case.ancestry
-                or write.version in seen_in_turn
+                or (write.operation.start_ns <= self.read_ns and self.readable(write.operation))
             ]
             if upto:
                 found[record] = upto
@@ -352,7 +354,10 @@ class View:
             ref
             for op in self.operations
             for ref in op.outputs
-            if kind(ref) == semconv.KIND_DOCUMENT and self.before(op)
+            if kind(ref) == semconv.KIND_DOCUMENT
+            and self.before(op)
+            and self.readable(op)
+            and variables.record_of(ref) not in self.histories
         ]
         loose = [
             ref

@@ -298,7 +298,9 @@ def test_a_kept_relative_phrase_is_no_distortion() -> None:
         "I ran a marathon yesterday.", "User ran a marathon yesterday"
     )
     script.ask("When did I run a marathon?")
-    script.reply("On 6 January 2026.", version)
+    script.retrieve(version)
+    shown = script.assemble(version, text="2026-01-06: User ran a marathon yesterday")
+    script.answer("On 6 January 2026.", shown)
     script.flag("5 January 2026", message)
     assert script.verdict().stage == "response"
 
@@ -370,10 +372,25 @@ def test_not_stored_blames_the_add_that_swallowed_the_write() -> None:
     message = script.say("I sing in the Harmonia choir.")
     (fact,) = script.extract(message, "User sings in the Harmonia choir")
     script.decide(fact, "ADD")
+    swallowed = script.last("add")
+    script.day(2)
+    script.say("Thanks!")
     script.ask("Which choir do I sing in?")
     script.reply("I do not know.")
     script.flag("Harmonia", message)
-    blames(script.verdict(), "not_stored", script.last("add"))
+    blames(script.verdict(), "not_stored", swallowed)
+
+
+def test_a_write_that_may_still_arrive_is_not_called_swallowed() -> None:
+    script = Script()
+    message = script.say("I sing in the Harmonia choir.")
+    (fact,) = script.extract(message, "User sings in the Harmonia choir")
+    script.decide(fact, "ADD")
+    script.ask("Which choir do I sing in?")
+    script.reply("I do not know.")
+    script.flag("Harmonia", message)
+    verdict = script.verdict()
+    assert (verdict.error_type, verdict.missing) == ("insufficient_evidence", ("gap",))
 
 
 def test_a_decision_to_do_nothing_is_right_when_a_record_carries_it() -> None:
@@ -801,7 +818,9 @@ def test_wrong_reasoning_when_the_right_item_is_used_wrongly() -> None:
     script = Script().day(8)
     message, version = script.remember("I moved in two weeks ago.", "User moved in two weeks ago")
     script.ask("When did I move in?")
-    answer = script.reply("On 9 January 2026.", version)
+    script.retrieve(version)
+    shown = script.assemble(version, text="2026-01-09: User moved in two weeks ago")
+    answer = script.answer("On 9 January 2026.", shown)
     script.flag("26 December 2025", message)
     verdict = script.verdict()
     blames(verdict, "wrong_reasoning", answer.key)
