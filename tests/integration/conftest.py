@@ -167,7 +167,7 @@ class DemoRun:
     exit_code: int
     printed: str
     cases: list[dict[str, Any]]
-    folder: Path
+    store: Path
     seconds: float
 
 
@@ -187,7 +187,7 @@ def run_demo(folder: Path, *arguments: str) -> DemoRun:
         exit_code=done.returncode,
         printed=done.stdout,
         cases=json.loads(output.read_text("utf-8"))["cases"],
-        folder=folder / "demo",
+        store=folder / "demo",
         seconds=time.monotonic() - started,
     )
 

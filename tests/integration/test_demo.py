@@ -63,7 +63,7 @@ def test_a_planted_answer_does_not_give_what_was_expected(demo):
 
 
 def test_one_answer_comes_from_two_graphs(demo, tmp_path):
-    with up(demo.folder / "store") as server:
+    with up(demo.store) as server:
         answer = _case(demo, "insurance-desk")["answer"]
         name = f"{answer['traceId']}:{answer['spanId']}"
         ancestry = server.get("/ancestry", answer=name)
@@ -71,7 +71,7 @@ def test_one_answer_comes_from_two_graphs(demo, tmp_path):
 
 
 def test_its_store_answers_the_commands_it_recommends(demo):
-    with up(demo.folder / "store") as server:
+    with up(demo.store) as server:
         assert len(server.get("/verdicts")) == len(demo.cases)
         graphs = [summary["graph_id"] for summary in server.get("/graphs")]
     assert any(graph_id.startswith("user:") for graph_id in graphs)

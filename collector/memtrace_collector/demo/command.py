@@ -19,10 +19,10 @@ from memtrace_collector.errors import EXIT_FINDING
 @click.command()
 @click.option(
     "--store",
-    "folder",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="New or empty folder for all that the demo keeps.  [default: a temporary one]",
+    help="New or empty folder for the store and, below it, the agent's own files.  "
+    "[default: a temporary one]",
 )
 @click.option(
     "--output",
@@ -40,7 +40,7 @@ from memtrace_collector.errors import EXIT_FINDING
 @click.pass_context
 def demo(
     ctx: click.Context,
-    folder: Path | None,
+    store: Path | None,
     output: Path | None,
     forward: str | None,
     model: str | None,
@@ -56,8 +56,8 @@ def demo(
     Example:
       memtrace-otel demo --forward http://localhost:4318
     """
-    folder = folder or Path(tempfile.mkdtemp(prefix="memtrace-demo-"))
-    settings = Settings(folder=folder, forward=forward, model=model)
+    store = store or Path(tempfile.mkdtemp(prefix="memtrace-demo-"))
+    settings = Settings(store=store, forward=forward, model=model)
     outcomes = run(settings, _progress)
     if output:
         cases = {"cases": [outcome.to_json() for outcome in outcomes]}
@@ -77,12 +77,12 @@ def _next_steps(settings: Settings, outcomes: list[Outcome]) -> str:
     lines = [_summary(settings, outcomes), "", "Where to look next:"]
     wrong = next((o for o in outcomes if o.planted), outcomes[0])
     answer = f"{wrong.answer.trace_id}:{wrong.answer.span_id}"
-    store, program = f"--store {settings.store}", _program()
+    where, program = f"--store {settings.store}", _program()
     lines += [
-        f"  {program} verdicts {store}",
-        f"  {program} why {answer} {store}",
-        f"  {program} graph {wrong.answer.graph_id} --answer {answer} {store}",
-        f"  {program} up {store}    and then its page at http://127.0.0.1:4319",
+        f"  {program} verdicts {where}",
+        f"  {program} why {answer} {where}",
+        f"  {program} graph {wrong.answer.graph_id} --answer {answer} {where}",
+        f"  {program} up {where}    and then its page at http://127.0.0.1:4319",
     ]
     if settings.forward:
         lines.append(f"  trace {wrong.answer.trace_id} behind {settings.forward}")

@@ -28,15 +28,16 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """``folder`` is new or empty. ``model``: the name of a real one; None: the stand-in."""
+    """``store`` is new or empty. ``model``: the name of a real one; None: the stand-in."""
 
-    folder: Path
+    store: Path
     forward: str | None = None
     model: str | None = None
 
     @property
-    def store(self) -> Path:
-        return self.folder / "store"
+    def folder(self) -> Path:
+        """What is not the collector's: the agent's memory, its replies and all logs."""
+        return self.store / "demo"
 
 
 def run(settings: Settings, progress: Progress) -> list[Outcome]:
@@ -49,8 +50,8 @@ def run(settings: Settings, progress: Progress) -> list[Outcome]:
     check_installed()
     if settings.model and not os.environ.get("OPENAI_API_KEY"):
         raise WrongUseError("--model needs OPENAI_API_KEY (and OPENAI_BASE_URL for another host)")
-    if settings.folder.exists() and any(settings.folder.iterdir()):
-        raise WrongUseError(f"{settings.folder} is not empty; the demo needs a folder of its own")
+    if settings.store.exists() and any(settings.store.iterdir()):
+        raise WrongUseError(f"{settings.store} is not empty; the demo needs a store of its own")
     settings.folder.mkdir(parents=True, exist_ok=True)
     progress("starting memtrace-otel up and the model")
     with _collector(settings) as addresses, _stand_in(settings) as model_url:
