@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +24,12 @@ from typing import Any
 
 from memtrace_otel import testing, variables
 from memtrace_otel.instrumentors.mem0 import Mem0Instrumentor
+from memtrace_otel.recording import qualified_name
 from memtrace_otel.testing import SpanDict, Spans
 from tests.instrumentors.openai_stub import DIMENSIONS, OpenAIStub
 
 MAJOR = int(version("mem0ai").partition(".")[0])
+"""What a minor version does is looked up in the library where tests depend on it."""
 COLLECTION = "notes"
 USER = "ana"
 GRAPH = f"user:{USER}"
@@ -129,8 +131,13 @@ def world(
 
 def make(kind: str, settings: dict[str, Any]) -> Any:
     """A memory of this kind; some 1.x make an ``AsyncMemory`` by a coroutine."""
-    made = getattr(importlib.import_module("mem0"), kind).from_config(settings)
+    made = memory_class(kind).from_config(settings)
     return asyncio.run(_awaited(made)) if inspect.isawaitable(made) else made
+
+
+def memory_class(kind: str = "Memory") -> Any:
+    """mem0's own class, imported when it is first wanted."""
+    return getattr(importlib.import_module("mem0"), kind)
 
 
 def close(memory: Any) -> None:
@@ -139,6 +146,15 @@ def close(memory: Any) -> None:
     memory.db.close()
     memory.llm.client.close()
     memory.embedding_model.client.close()
+
+
+def error_seen(call: Callable[..., Any], *args: Any) -> str | None:
+    """``error.type`` of what the caller of ``call`` sees; releases of mem0 differ in that."""
+    try:
+        call(*args)
+    except Exception as error:
+        return qualified_name(error)
+    return None
 
 
 def fact(text: str) -> str:

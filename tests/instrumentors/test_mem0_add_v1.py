@@ -204,7 +204,7 @@ def test_a_write_that_happened_is_produced_although_its_history_failed(
     assert lineage(create)["outputs"] == [mem(record_id, text)]
 
 
-def test_a_decided_write_that_mem0_never_begins_fails_visibly(
+def test_a_decided_write_that_mem0_cannot_embed_fails_visibly(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embed = w.memory.embedding_model.embed
@@ -217,7 +217,8 @@ def test_a_decided_write_that_mem0_never_begins_fails_visibly(
     monkeypatch.setattr(w.memory.embedding_model, "embed", refuse_authored)
     w.add(TOLD, facts("Lives in Lisbon"), decision(("0", "ADD", "Lives in Lisbon, Portugal")))
     create = w.spans.one("create")
-    assert create["attributes"]["error.type"].endswith("NeverAttemptedError")
+    begun = create["attributes"]["error.type"] == "OSError"  # 1.0.0 embeds inside the write
+    assert begun or create["attributes"]["error.type"].endswith("NeverAttemptedError")
     assert lineage(create) == {"inputs": [fact("Lives in Lisbon, Portugal")]}
 
 

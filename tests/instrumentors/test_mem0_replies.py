@@ -14,7 +14,11 @@ from memtrace_otel.instrumentors.mem0_replies import (
 )
 from tests.instrumentors import mem0_kit
 
-reader = ReplyReader(importlib.import_module("mem0.memory.utils"))
+utils = importlib.import_module("mem0.memory.utils")
+reader = ReplyReader(utils)
+lenient = pytest.mark.skipif(
+    not hasattr(utils, "normalize_facts"), reason="this mem0 takes facts as plain texts only"
+)
 
 
 @pytest.mark.skipif(mem0_kit.MAJOR != 1, reason="2.x has no list of facts")
@@ -24,8 +28,10 @@ reader = ReplyReader(importlib.import_module("mem0.memory.utils"))
         ('{"facts": ["a", "b"]}', ["a", "b"]),
         ('```json\n{"facts": ["a"]}\n```', ["a"]),
         ('<think>hm</think>{"facts": ["a"]}', ["a"]),
-        ('Sure! {"facts": ["a"]}', ["a"]),
-        ('{"facts": [{"fact": "a"}, {"text": "b"}, {"x": "c"}, ""]}', ["a", "b"]),
+        pytest.param('Sure! {"facts": ["a"]}', ["a"], marks=lenient),
+        pytest.param(
+            '{"facts": [{"fact": "a"}, {"text": "b"}, {"x": "c"}, ""]}', ["a", "b"], marks=lenient
+        ),
         ('{"facts": []}', []),
         ("  ", []),
     ],

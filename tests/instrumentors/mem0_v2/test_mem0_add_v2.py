@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.instrumentors.mem0_kit import KINDS, World, children, fact, lineage, mem, msg, world
+from tests.instrumentors import mem0_kit
+from tests.instrumentors.mem0_kit import (
+    KINDS,
+    World,
+    children,
+    error_seen,
+    fact,
+    lineage,
+    mem,
+    msg,
+    world,
+)
 from tests.instrumentors.openai_stub import Reply
 
 pytestmark = pytest.mark.mem0_2
@@ -104,7 +116,8 @@ def test_a_record_that_the_store_refuses_fails_beside_one_that_it_takes(
         return upsert(collection_name, points, **kwargs)
 
     monkeypatch.setattr(client, "upsert", picky)
-    [kept] = w.add(TOLD, extraction("Lives in Lisbon", "Likes tea"))
+    results = w.add(TOLD, extraction("Lives in Lisbon", "Likes tea"))
+    [kept] = [item for item in results if item["memory"] == "Likes tea"]
     by_status = {span["status"]: span for span in w.spans.of("create")}
     assert by_status.keys() == {"ERROR", "UNSET"}
     assert by_status["ERROR"]["attributes"]["error.type"] == "OSError"
@@ -113,14 +126,14 @@ def test_a_record_that_the_store_refuses_fails_beside_one_that_it_takes(
     assert "dropped" not in lineage(w.spans.one("add"))
 
 
-def test_when_the_store_takes_nothing_every_create_fails_and_so_does_add(
+def test_when_the_store_takes_nothing_every_create_fails_whatever_add_says(
     w: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(w.memory.vector_store.client, "upsert", refuse)
-    with pytest.raises(Exception, match="Failed to insert"):
-        w.add(TOLD, extraction("Lives in Lisbon"))
+    seen = error_seen(w.add, TOLD, extraction("Lives in Lisbon"))
+    assert seen in (None, "mem0.exceptions.VectorStoreError")
     assert w.spans.one("create")["attributes"]["error.type"] == "OSError"
-    assert w.spans.one("add")["attributes"]["error.type"] == "mem0.exceptions.VectorStoreError"
+    assert w.spans.one("add")["attributes"].get("error.type") == seen
 
 
 def test_a_fact_that_cannot_be_embedded_is_dropped_for_another_reason(
@@ -139,11 +152,11 @@ def test_a_fact_that_cannot_be_embedded_is_dropped_for_another_reason(
     assert lineage(w.spans.one("add"))["dropped"] == [[fact("Lives in Lisbon"), None, "other"]]
 
 
-def test_a_failing_model_reaches_the_caller_and_the_extraction(w: World) -> None:
-    with pytest.raises(Exception, match="LLM extraction failed"):
-        w.add(TOLD, Reply(texts=("busy",), status=400))
+def test_a_failing_model_fails_the_extraction_and_what_the_caller_sees(w: World) -> None:
+    seen = error_seen(w.add, TOLD, Reply(texts=("busy",), status=400))
+    assert seen in (None, "mem0.exceptions.LLMError")
     assert w.spans.one("extract")["attributes"]["error.type"] == "openai.BadRequestError"
-    assert w.spans.one("add")["attributes"]["error.type"] == "mem0.exceptions.LLMError"
+    assert w.spans.one("add")["attributes"].get("error.type") == seen
 
 
 def test_an_unreadable_extraction_fails_although_mem0_swallows_it(w: World) -> None:
@@ -152,6 +165,13 @@ def test_an_unreadable_extraction_fails_although_mem0_swallows_it(w: World) -> N
     assert w.spans.one("add")["status"] == "UNSET"
 
 
+expiring = pytest.mark.skipif(
+    "expiration_date" not in inspect.signature(mem0_kit.memory_class().add).parameters,
+    reason="this mem0 knows no expiry",
+)
+
+
+@expiring
 def test_an_expired_record_is_dropped_from_a_search_as_expired(w: World) -> None:
     [record] = w.add("I like tea.", infer=False, expiration_date="2001-01-01")
     w.spans.clear()
@@ -161,6 +181,7 @@ def test_an_expired_record_is_dropped_from_a_search_as_expired(w: World) -> None
     assert ref.startswith(f"mem:mem0:{record['id']}@")
 
 
+@expiring
 def test_setting_an_expiry_makes_a_new_version_of_equal_text(w: World) -> None:
     [record_id] = w.store("Likes tea")
     w.call("update", record_id, expiration_date="2001-01-01")
