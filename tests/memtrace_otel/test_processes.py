@@ -74,6 +74,37 @@ def test_a_process_that_ends_says_farewell_before_the_sdk_shuts_down() -> None:
     assert spans[1]["parent_span_id"] == ""
 
 
+def test_what_is_still_open_at_exit_is_counted_before_the_farewell() -> None:
+    spans = run(
+        SETUP
+        + """
+from memtrace_otel import farewell
+farewell.before(lambda: memtrace.start_operation("answer").stop())
+memtrace.start_operation("create").stop()
+"""
+    )
+    assert [span["name"] for span in spans][1:] == ["memtrace.answer", "memtrace.farewell"]
+    numbers = [str(lineage(span)["seq"]) for span in spans]
+    process = numbers[0].partition(":")[0]
+    assert numbers == [f"{process}:{number}" for number in (1, 2, 3)]
+
+
+def test_a_provider_made_later_gets_the_farewell_before_it_shuts_down() -> None:
+    spans = run(
+        SETUP
+        + """
+from memtrace_otel import runtime
+memtrace.start_operation("create").stop()
+later = TracerProvider()
+later.add_span_processor(BatchSpanProcessor(Lines()))
+runtime.configure(tracer_provider=later)
+memtrace.start_operation("update").stop()
+"""
+    )
+    numbers = {str(span["name"]): str(lineage(span)["seq"]).partition(":")[2] for span in spans}
+    assert numbers == {"create_memory": "1", "update_memory": "2", "memtrace.farewell": "3"}
+
+
 def test_a_process_without_operations_has_nothing_to_say() -> None:
     assert run(SETUP + "memtrace.current_operation()") == []
 

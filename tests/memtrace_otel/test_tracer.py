@@ -261,6 +261,22 @@ def test_baggage_is_not_used_unless_asked() -> None:
             assert graph_of(spans) == ("from afar" if wanted else "service:test")
 
 
+def test_a_conversation_alone_in_baggage_names_the_graph_too() -> None:
+    context = baggage.set_baggage("gen_ai.conversation.id", "c7")
+    config = Config(digest_key="plain", baggage=True)
+    with testing.capture(config=config) as spans:
+        with memtrace.operation("answer", context=context):
+            memtrace.start_operation("create").stop()
+        with memtrace.operation("ingest", context=context, graph_id="mine"):
+            pass
+    for step, graph in (("answer", "conversation:c7"), ("create", "conversation:c7")):
+        attributes = spans.one(step)["attributes"]
+        assert attributes["memtrace.graph.id"] == graph
+        assert attributes["gen_ai.conversation.id"] == "c7"
+    assert spans.one("ingest")["attributes"]["memtrace.graph.id"] == "mine"
+    assert spans.one("ingest")["attributes"]["gen_ai.conversation.id"] == "c7"
+
+
 def test_links_lead_to_producers_deliverers_and_decisions(spans: Spans) -> None:
     fact = memtrace.fact("User lives in Lisbon")
     record = memtrace.memory("User lives in Lisbon", UUID, system="s")
