@@ -126,7 +126,7 @@ def _verdict(
         graph_id=view.answer.graph_id,
         answer=view.answer.key,
         error_type=finding.error_type,
-        explanation=explain(view, need, finding),
+        explanation=explain(view, need, finding, [o.finding for o in outcomes[1:]]),
         decisive=decisive,
         also=_distinct([each for o in outcomes for each in o.finding.also], without=decisive),
         aspect=finding.aspect,
@@ -139,7 +139,7 @@ def _verdict(
         lineage=view.case.lineage,
         absence=absence,
         missing=tuple(dict.fromkeys(entry for o in outcomes for entry in o.finding.missing)),
-        path=path(first.sought, finding),
+        path=path([(o.sought, o.finding) for o in outcomes]),
     )
 
 

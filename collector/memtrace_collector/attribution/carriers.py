@@ -6,7 +6,6 @@ Every answer is three-valued; ``None`` means that the texts at hand leave it ope
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -14,6 +13,7 @@ from functools import cached_property
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
+from memtrace_collector.attribution.owners import owner_named
 from memtrace_collector.attribution.refs import Moment, is_deleted, kind, outputs_within
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.references import named_by
@@ -24,13 +24,6 @@ ABOUT = 0.5
 TOPICAL = 0.8
 """Sentences this close to the best topical match may name the time."""
 LOOSE = 0.6
-_RELATION = (
-    "sister|brother|mother|father|mom|mum|dad|wife|husband|son|daughter|friend|boss|colleague|partner|roommate|"
-    "neighbor|neighbour|cousin|aunt|uncle|girlfriend|boyfriend|fiance|fiancee|grandmother|grandfather|manager"
-)
-_OTHER_OWNER = re.compile(
-    rf"^\W*(?:the )?(?:user's|my|his|her|their)\s+(?:\w+\s+)?({_RELATION})\b", re.IGNORECASE
-)
 _DERIVED = (
     semconv.KIND_FACT,
     semconv.KIND_MEMORY,
@@ -180,10 +173,9 @@ class Sought:
 
     def other_owner(self, content: str, ref: str) -> bool:
         """Whether a stored text says it of somebody the need does not speak of."""
-        owner = _OTHER_OWNER.match(content)
-        if owner is None or kind(ref) not in (semconv.KIND_MEMORY, semconv.KIND_FACT):
+        token = owner_named(content)
+        if not token or kind(ref) not in (semconv.KIND_MEMORY, semconv.KIND_FACT):
             return False
-        token = text.content_tokens(owner[1])
         said = [
             self.need.asked,
             self.need.expected,

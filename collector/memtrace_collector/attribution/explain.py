@@ -58,23 +58,34 @@ _SENTENCES = {
     "garbled_in_context": (
         "The needed information stands in the prompt without what makes it right, since {op}."
     ),
-    "wrong_abstention": "The prompt had the needed information and the model declined to answer.",
-    "distracted": "The prompt had the needed information and the model used another item of it.",
+    "wrong_abstention": (
+        "At {op} the prompt had the needed information and the model declined to answer."
+    ),
+    "distracted": (
+        "At {op} the model answered with another item of the prompt than the one asked for."
+    ),
     "wrong_reasoning": (
-        "The prompt had the needed information and the model drew the wrong conclusion from "
-        "it{aspect}."
+        "At {op} the prompt had the needed information and the model drew the wrong "
+        "conclusion from it{aspect}."
     ),
     "ignored_context": (
-        "The prompt had the needed information and the model said something that stands "
-        "nowhere in it."
+        "At {op} the prompt had the needed information and the model said something that "
+        "stands nowhere in it."
     ),
     "hallucinated": (
-        "Nothing held the information; the model should have declined and made something up."
+        "Nothing held the information; at {op} the model should have declined and made "
+        "something up."
     ),
     "bad_reference": "The evidence given supports the reply, not the expected answer.",
-    "bad_judge": "The reply says what was expected: it was judged wrong although it is right.",
+    "bad_judge": (
+        "The reply says what was expected: it was judged wrong{judge} although it is right."
+    ),
     "unrelated": "The failure is not memory's: {failure}.",
 }
+_EXPIRED = (
+    "The record that held the needed information had expired before it was read; {op} set the "
+    "expiry."
+)
 _MISSING = {
     "gap": "operations are known to be missing in the time that matters",
     "sampled": "operations were not sampled",
@@ -89,7 +100,6 @@ _MECHANISMS = {
     "dedup": " as an assumed duplicate",
     "write_failed": " because the write did not take effect",
     "race": " in a race between two writers",
-    "expired": " by an expiry",
 }
 
 
@@ -101,15 +111,22 @@ def named(operation: Operation | None) -> str:
     return f"{operation.name}{service} ({operation.span_id})"
 
 
-def explain(view: View, need: Need, finding: Finding) -> str:
-    """What was lost where, with the texts that show it: for our own store and page."""
+def explain(view: View, need: Need, finding: Finding, further: Sequence[Finding] = ()) -> str:
+    """What was lost where, with the texts that show it: for our own store and page.
+
+    ``further``: of a list, what became of the other items that were lost.
+    """
     if finding.error_type == "insufficient_evidence":
         hint = next((claim.says for claim in finding.claims), "")
         return _bounded(_unknown(finding.missing, hint))
+    said = dict.fromkeys(_said(view, each) for each in (finding, *further))
+    return _bounded(" ".join([*said, *_quoted(view, need, finding)]))
+
+
+def _said(view: View, finding: Finding) -> str:
     operation = _operation(view, finding.decisive[0] if finding.decisive else None)
     says = next((claim.says for claim in finding.claims), "")
-    said = sentence(finding.error_type, operation, finding.aspect, finding.mechanism, says)
-    return _bounded(" ".join([said, *_quoted(view, need, finding)]))
+    return sentence(finding.error_type, operation, finding.aspect, finding.mechanism, says)
 
 
 def sentence(
@@ -120,8 +137,10 @@ def sentence(
     says: str = "",
 ) -> str:
     """The first sentence of an explanation; it quotes no content."""
-    return _SENTENCES[error_type].format(
+    template = _EXPIRED if mechanism == "expired" else _SENTENCES[error_type]
+    return template.format(
         op=named(operation),
+        judge=f" by {named(operation)}" if operation else "",
         aspect=f" (its {aspect})" if aspect else "",
         mechanism=_MECHANISMS.get(mechanism or "", ""),
         failure=says or "the question needs nothing from it",

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.findings import (
+    STRUCTURE,
+    TEXT,
+    Finding,
+    Window,
+    abstain,
+    at,
+    claim,
+)
 from memtrace_collector.attribution.first_stored import versions_seen
-from memtrace_collector.attribution.kept import contradicting
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.not_updated import contradicting
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
+
+_NO_RANKING = frozenset({"expired", "filter"})
+"""Reasons that hid a candidate whatever its rank: rows of their own."""
 
 
 def _basis(sought: Sought) -> tuple[str, ...]:
@@ -255,7 +266,7 @@ def ranked_out(sought: Sought) -> Finding | None:
     for op in view.reads:
         for entry in op.dropped:
             carrier = view.version_at(entry.ref)
-            if carrier in missed:
+            if carrier in missed and entry.reason not in _NO_RANKING:
                 decisive = _moved_below(view, entry.ref, op)
                 return Finding(
                     error_type="ranked_out",
@@ -334,8 +345,23 @@ def not_retrieved(sought: Sought) -> Finding | None:
         ),
         basis=_basis(sought),
         weight=0.8 if any(op.truncated for op in fitting) else 1.0,
+        window=_still_current(view, missed[-1]),
         claims=(
             claim("was current", next(iter(view.producers(missed[-1])), None), missed[-1]),
             claim("never considered it", fitting[0], missed[-1]),
         ),
     )
+
+
+def _still_current(view: View, carrier: str) -> Window | None:
+    """Where a change of the carrier's record must not have been lost: from its last known write
+    to the read. Nowhere when a later read met the same version."""
+    if any(
+        carrier in (*op.delivered, *(entry.ref for entry in op.dropped))
+        for op in view.case.operations.values()
+        if op.step in READS and op.start_ns >= view.read_ns
+    ):
+        return None
+    write = view.current(variables.record_of(carrier))
+    since = write.operation.start_ns if write else 0
+    return view.window(since, view.read_ns, view.writers())

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
-from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.first_stored import left_out
-from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.refs import is_deleted, kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Write
@@ -31,10 +28,17 @@ class Loss(NamedTuple):
 def losses(sought: Sought) -> list[Loss]:
     """Per record the write that ended its last carrier, earliest first."""
     found = []
-    for writes in sought.view.histories.values():
+    for record, writes in sought.view.histories.items():
         carrying = [n for n, write in enumerate(writes) if sought.holds(write.version)]
         if carrying and carrying[-1] + 1 < len(writes):
             found.append(Loss(writes[carrying[-1]], writes[carrying[-1] + 1]))
+        if not carrying:
+            first = writes[0]
+            found.extend(
+                Loss(Write(ref, first.operation), first)  # its own writer was not seen
+                for ref in first.operation.supersedes
+                if variables.record_of(ref) == record and sought.holds(ref)
+            )
     return sorted(found, key=lambda loss: loss.at_ns)
 
 
@@ -193,7 +197,11 @@ def _type_of(sought: Sought, loss: Loss) -> str:
         return "wrongly_deleted"
     if _text_version(loss.before.version) == _text_version(loss.after.version):
         return "merged_wrong"
-    return "overwritten" if _from_an_extraction(sought.view, loss) else "merged_wrong"
+    return (
+        "overwritten"
+        if _is_race(loss) or _from_an_extraction(sought.view, loss)
+        else "merged_wrong"
+    )
 
 
 def overwritten(sought: Sought) -> Finding | None:
@@ -235,87 +243,6 @@ def _trimmed(sought: Sought) -> Finding | None:
     return None
 
 
-def not_updated(sought: Sought) -> Finding | None:
-    """The new value stands beside a contradicting older record, in a system that supersedes,
-    both were delivered, and the reply took the old one."""
-    view = sought.view
-    reply = view.reply
-    if reply is None or sought.by_descent or text.declines(reply):
-        return None
-    right = [
-        ref
-        for ref in sought.among(view.current_versions)
-        if ref in view.delivered and ref in in_context_or_delivered(view)
-    ]
-    if not right or dated(view):
-        return None
-    wrong = contradicting(sought, right, reply)
-    if wrong is None:
-        return None
-    decide = _decide_of(view, right[-1])
-    if decide is None:
-        return None
-    return Finding(
-        error_type="not_updated",
-        decisive=(decide.key,),
-        last_right=right[-1],
-        first_wrong=wrong,
-        claims=(
-            claim("stored the new value beside the old one", decide, right[-1]),
-            claim(
-                "still said the old one and was delivered too",
-                view.reads[-1] if view.reads else None,
-                wrong,
-            ),
-        ),
-    )
-
-
-def in_context_or_delivered(view: View) -> tuple[str, ...]:
-    return view.shown or view.delivered
-
-
-def contradicting(sought: Sought, right: list[str], reply: str) -> str | None:
-    """An older delivered record about the need that says what the reply says."""
-    view = sought.view
-    content = reply_content(sought.need, reply)
-    newest = max((_written_ns(view, ref) for ref in right), default=0)
-    for ref in view.delivered:
-        said = view.text(ref)
-        if ref in right or said is None or kind(ref) != semconv.KIND_MEMORY or not content:
-            continue
-        if (
-            text.coverage(content, [said]) == 1
-            and sought.about(said)
-            and _written_ns(view, ref) < newest
-        ):
-            return ref
-    return None
-
-
-def _written_ns(view: View, ref: str) -> int:
-    write = view.current(variables.record_of(ref))
-    return write.operation.start_ns if write else 0
-
-
-def dated(view: View) -> bool:
-    """Whether the context shows times with its values."""
-    contents = [view.text(ref) or "" for ref in view.contexts or view.shown]
-    return any(re.search(r"\b(?:19|20)\d\d\b|\b\d{1,2}[:/]\d\d\b", each) for each in contents)
-
-
-def _decide_of(view: View, version: str) -> Operation | None:
-    writes = view.producers(version)
-    decides = [
-        op
-        for op in view.operations
-        if op.step == semconv.STEP_DECIDE and any(view.same_call(op, write) for write in writes)
-    ]
-    facts = {ref for write in writes for ref in write.inputs}
-    exact = [op for op in decides if facts & {*op.inputs, *op.outputs}]
-    return next(iter(exact or decides), None)
-
-
 def wrongly_deleted(sought: Sought) -> Finding | None:
     """The carrier was deleted, or expired, before the read."""
     return _lost_by(sought, "wrongly_deleted", "DELETE") or _expired(sought)
@@ -331,14 +258,15 @@ def _expired(sought: Sought) -> Finding | None:
     ]
     if not expired or sought.among(view.delivered):
         return None
-    _, ref = expired[0]
+    reader, ref = expired[0]
     writers = view.producers(ref)
     if not writers:
-        return None
+        return abstain("unseen_writer", claims=[claim("found it expired", reader, ref)])
     return Finding(
         error_type="wrongly_deleted",
         decisive=(writers[-1].key,),
         last_right=ref,
         mechanism="expired",
+        basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
         claims=(claim("set the expiry that hid it from the read", writers[-1], ref),),
     )

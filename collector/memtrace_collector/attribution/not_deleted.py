@@ -7,8 +7,8 @@ import re
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import Finding, claim
-from memtrace_collector.attribution.kept import in_context_or_delivered
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.not_updated import in_context_or_delivered
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
@@ -33,7 +33,8 @@ def not_deleted(sought: Sought) -> Finding | None:
         and content
         and text.coverage(content, [view.text(ref) or ""]) == 1
     ]
-    for op in reversed(view.operations):
+    calls = [op for op in view.case.operations.values() if op.composite]
+    for op in (*reversed(view.operations), *calls):
         if not view.before(op) or not used:
             continue
         asked = [

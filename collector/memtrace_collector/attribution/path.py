@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from memtrace_collector.attribution.carriers import Sought, descent
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import MEMORY_STAGES, Hop
 from memtrace_collector.attribution.view import READS, View
-from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv, variables
 
 MAX_HOPS = 24
@@ -28,33 +28,37 @@ _KINDS = {
     semconv.STEP_ASSEMBLE: "assembly",
     semconv.STEP_ANSWER: "answer",
 }
+_ORDER = {name: place for place, name in enumerate(dict.fromkeys(_KINDS.values()))}
+_LATE = ("retrieval", "assembly", "answer")
 
 
-def path(sought: Sought, finding: Finding) -> tuple[Hop, ...]:
-    """From the message that said it to the answer; what each operation did to it."""
-    view = sought.view
-    chosen = {op.key: op for op in _stations(sought, finding) if op.step in _KINDS}
-    chosen[view.answer.key] = view.answer
-    order = {
-        "evidence": 0,
-        "extraction": 1,
-        "decision": 2,
-        "write": 3,
-        "retrieval": 4,
-        "assembly": 5,
-        "answer": 6,
-    }
-    late = ("retrieval", "assembly", "answer")
+def path(found: Sequence[tuple[Sought, Finding]]) -> tuple[Hop, ...]:
+    """From the messages that said it to the answer; what each operation did to it.
+
+    ``found``: the needed items that count, in causal order; an operation that is decisive for
+    one of them is told with what it did to that one.
+    """
+    hops: dict[OperationKey, Hop] = {}
+    for sought, finding in found:
+        for op in {op.key: op for op in _stations(sought, finding)}.values():
+            if op.step not in _KINDS:
+                continue
+            known = hops.get(op.key)
+            if known is None or (op.key in finding.decisive and not known.decisive):
+                hops[op.key] = _hop(sought, finding, op)
     ordered = sorted(
-        chosen.values(),
-        key=lambda op: (_KINDS[op.step] in late, op.start_ns, order[_KINDS[op.step]], op.span_id),
+        hops.items(),
+        key=lambda item: (
+            item[1].kind in _LATE,
+            item[1].time_ns,
+            _ORDER[item[1].kind],
+            item[0].span_id,
+        ),
     )
-    if len(ordered) > MAX_HOPS:
-        keep = set(finding.decisive) | {view.answer.key}
-        head = [op for op in ordered if op.key in keep]
-        rest = [op for op in ordered if op.key not in keep][: MAX_HOPS - len(head)]
-        ordered = [op for op in ordered if op in head or op in rest]
-    return tuple(_hop(sought, finding, op) for op in ordered)
+    kept = {key for key, hop in ordered if hop.decisive or hop.kind == "answer"}
+    others = [key for key, _ in ordered if key not in kept]
+    kept.update(others[: max(0, MAX_HOPS - len(kept))])
+    return tuple(hop for key, hop in ordered if key in kept)
 
 
 def _stations(sought: Sought, finding: Finding) -> Iterable[Operation]:
@@ -73,6 +77,7 @@ def _stations(sought: Sought, finding: Finding) -> Iterable[Operation]:
             yield view.case.operations[key]
     yield from view.reads
     yield from view.assemblies
+    yield view.answer
 
 
 def _hop(sought: Sought, finding: Finding, op: Operation) -> Hop:

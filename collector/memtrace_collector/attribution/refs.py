@@ -42,6 +42,11 @@ def outputs_within(op: Operation, source: str) -> tuple[str, ...]:
     return tuple(edge.output for edge in edges if edge.input == source)
 
 
+def queries_of(op: Operation) -> list[str]:
+    """The queries that an operation read."""
+    return [ref for ref in op.inputs if kind(ref) == semconv.KIND_QUERY]
+
+
 def parse_day(stamp: str) -> date | None:
     """The day of an RFC 3339 time, in its own offset."""
     try:

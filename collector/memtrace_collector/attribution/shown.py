@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.not_updated import contradicting, dated, have_dates
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
 
@@ -14,7 +16,7 @@ MATCHABLE_WORDS = 3
 
 def _inferred_context(view: View) -> bool:
     """No assembly is visible: what the prompt holds is known by matching its content."""
-    return not view.contexts and not view.assemblies
+    return not view.assemblies
 
 
 def in_context(sought: Sought) -> tuple[str, ...]:
@@ -108,8 +110,10 @@ def _matchable(content: str | None) -> bool:
 def garbled_in_context(sought: Sought) -> Finding | None:
     """In the prompt without what makes it right: its date, its speaker, its end."""
     view = sought.view
-    if sought.by_descent or in_context(sought) or not view.contexts:
+    if sought.by_descent or not view.contexts:
         return None
+    if in_context(sought):
+        return _conflict_without_its_dates(sought)
     placed = [ref for ref in sought.among(view.delivered or view.shown) if ref in view.shown]
     makers = [op for op in view.assemblies if set(op.inputs) & set(placed)]
     if not placed or not makers or any(view.text(ref) is None for ref in view.contexts):
@@ -124,4 +128,28 @@ def garbled_in_context(sought: Sought) -> Finding | None:
         first_wrong=context,
         aspect="time" if sought.item.temporal else None,
         claims=(claim("put it into the prompt without what makes it right", makers[0], context),),
+    )
+
+
+def _conflict_without_its_dates(sought: Sought) -> Finding | None:
+    """Two contradicting values were shown without the dates that their records have."""
+    view = sought.view
+    reply = view.reply
+    right = [ref for ref in sought.among(view.shown) if ref in view.delivered]
+    if reply is None or text.declines(reply) or not right or not view.assemblies or dated(view):
+        return None
+    other = contradicting(sought, right, reply)
+    if other is None or not have_dates(view, (other, right[-1])):
+        return None
+    maker = view.assemblies[0]
+    return Finding(
+        error_type="garbled_in_context",
+        decisive=(maker.key,),
+        last_right=right[-1],
+        first_wrong=next(iter(maker.outputs), None),
+        aspect="time",
+        claims=(
+            claim("put both values into the prompt without their dates", maker, right[-1]),
+            claim("says the other one", _deliverer(view, other), other),
+        ),
     )

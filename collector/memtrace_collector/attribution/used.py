@@ -7,9 +7,9 @@ from dataclasses import replace
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, at, claim
-from memtrace_collector.attribution.kept import dated
 from memtrace_collector.attribution.needs import reply_content
-from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.not_updated import dated, same_individual
+from memtrace_collector.attribution.refs import kind, sources_within
 from memtrace_collector.attribution.shown import in_context
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import View
@@ -58,7 +58,32 @@ def distracted(sought: Sought) -> Finding | None:
     other = _standing_in(sought, content)
     if other is None or (answerable and _conflict_was_decidable(sought, other)):
         return None
+    if not answerable and not _was_said(sought.view, other, content):
+        return abstain(
+            "unseen_writer",
+            claims=[claim("says it; who said that first was not seen", sought.view.answer, other)],
+        )
     return _response(sought, "distracted", "is what the reply says instead", other=other)
+
+
+def _was_said(view: View, ref: str, content: frozenset[str]) -> bool:
+    """Whether a shown value goes back to a message that says some of it: else it may have been
+    invented by whoever wrote it."""
+    waiting, seen = [ref], {ref}
+    while waiting:
+        value = waiting.pop()
+        sources = [s for op in view.producers(value) for s in sources_within(op, value)]
+        repeats_an_answer = any(kind(source) == semconv.KIND_ANSWER for source in sources)
+        if (
+            kind(value) in (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
+            and not repeats_an_answer
+            and text.coverage(content, [view.text(value) or ""]) > 0
+        ):
+            return True
+        fresh = [source for source in sources if source not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return kind(ref) == semconv.KIND_CONTEXT
 
 
 def _content(sought: Sought) -> frozenset[str]:
@@ -101,12 +126,9 @@ def _conflict_was_decidable(sought: Sought, other: str) -> bool:
     return (
         other not in sought.view.contexts
         and sought.about(said)
-        and _about_same_owner(sought, said, other)
+        and same_individual(sought, sought.among(sought.view.shown), said)
+        and not sought.other_owner(said, other)
     )
-
-
-def _about_same_owner(sought: Sought, said: str, ref: str) -> bool:
-    return not sought.other_owner(said, ref)
 
 
 def wrong_reasoning(sought: Sought) -> Finding | None:
@@ -118,6 +140,13 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
         return None
     other = _standing_in(sought, content)
     if other is not None:
+        if not _order_is_known(sought.view, other):
+            return abstain(
+                "unseen_writer",
+                claims=[
+                    claim("contradicts it; who wrote it was not seen", sought.view.answer, other)
+                ],
+            )
         found = _response(sought, "wrong_reasoning", "was chosen over the right one", other=other)
         return replace(found, also=_stored_beside(sought, other))
     if sought.item.temporal:
@@ -126,12 +155,32 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
                 sought, "wrong_reasoning", "gives another time than the prompt does", aspect="time"
             )
         return None
+    if _may_stand_in_an_unread_item(sought, content):
+        return abstain("no_content")
     carrying = [sought.view.text(ref) or "" for ref in sought.among(sought.view.shown) or right]
-    share = text.coverage(content, carrying)
+    # the words of the expected answer itself (units, names) show no use of the item
+    share = text.coverage(content - sought.item.tokens, carrying)
     return (
         _response(sought, "wrong_reasoning", "builds on the right item and gets it wrong")
         if share >= 0.5
         else None
+    )
+
+
+def _order_is_known(view: View, other: str) -> bool:
+    """Whether the prompt or the writes say which of two contradicting records is the newer."""
+    if dated(view) or kind(other) != semconv.KIND_MEMORY:
+        return True
+    records = [ref for ref in view.shown if kind(ref) == semconv.KIND_MEMORY]
+    return all(view.producers(ref) for ref in records)
+
+
+def _may_stand_in_an_unread_item(sought: Sought, content: frozenset[str]) -> bool:
+    """Whether the reply stands in the prompt, of which an item's own text is not known."""
+    view = sought.view
+    prompts = [view.text(ref) or "" for ref in view.contexts]
+    return text.coverage(content, prompts) == 1 and any(
+        view.text(ref) is None for ref in view.shown
     )
 
 
@@ -187,7 +236,7 @@ def hallucinated(sought: Sought) -> Finding | None:
 def no_content(sought: Sought) -> Finding | None:
     """What the reply made of it cannot be judged without the texts."""
     view = sought.view
-    if view.reply is None:
+    if view.reply is None or (view.query is not None and view.question is None):
         return abstain("no_content")
     unread = [ref for ref in view.contexts or view.shown if view.text(view.version_at(ref)) is None]
     return abstain("no_content") if unread or sought.by_descent else None

@@ -17,6 +17,7 @@ from memtrace_collector.attribution.refs import (
     is_deleted,
     kind,
     parse_day,
+    queries_of,
     sources_within,
 )
 from memtrace_collector.graph.case import Case, Write
@@ -68,9 +69,8 @@ class View:
     def is_cut(self, ref: str) -> bool:
         """Whether what is known of a value is only a part of it."""
         value = self.case.values.get(ref)
-        if value is not None and value.cut:
-            return True
-        return any(ref in op.cut for op in self._producers.get(ref, ()))
+        known = value is not None and value.cut
+        return known or any(ref in op.cut for op in self._producers.get(ref, ()))
 
     def moment(self, ref: str, depth: int = 0) -> Moment | None:
         """When a value speaks: its declared time, else that of what it was made from."""
@@ -221,7 +221,7 @@ class View:
     def _is_own_read(self, op: Operation) -> bool:
         if op.key in self.case.ancestry or op.key in self.answer.sources.values():
             return True
-        if set(_queries(op)) & set(_queries(self.answer)):
+        if set(queries_of(op)) & set(queries_of(self.answer)):
             return True
         return op.trace_id == self.answer.trace_id and op.start_ns >= self._turn_start_ns
 
@@ -241,7 +241,7 @@ class View:
         )
 
     def _asks_something_else(self, op: Operation) -> bool:
-        return bool(_queries(self.answer)) and bool(_queries(op))
+        return bool(queries_of(self.answer)) and bool(queries_of(op))
 
     @cached_property
     def read_ns(self) -> int:
@@ -397,7 +397,3 @@ class View:
         """Operations that put something into memory."""
         steps = WRITES | _INSIDE_A_WRITE | {semconv.STEP_INGEST}
         return [op for op in self.case.operations.values() if op.step in steps]
-
-
-def _queries(op: Operation) -> list[str]:
-    return [ref for ref in op.inputs if kind(ref) == semconv.KIND_QUERY]

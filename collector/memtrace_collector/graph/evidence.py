@@ -14,6 +14,7 @@ from memtrace_otel import semconv, variables
 
 FOUND_PER_GRAPH = 3
 _MAX_FOREIGN_GRAPHS = 500
+_MAX_READERS = 8
 _SEARCHED_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 
 
@@ -113,6 +114,17 @@ def _occurrences(lookups: Lookups, graph_id: str, ref: str, answer: Operation) -
     record = variables.record_of(ref)
     writes = lookups.history(graph_id, record)
     if not writes:
-        return []
+        return _first_readers(lookups, graph_id, ref)
+    for write in writes:
+        if ref in (*write.operation.supersedes, *write.operation.inputs):
+            return [Occurrence(ref, write.operation)]
     write = current_at(writes, answer.end_ns) or writes[0]
     return [Occurrence(write.version, write.operation)]
+
+
+def _first_readers(lookups: Lookups, graph_id: str, ref: str) -> list[Occurrence]:
+    """Who read what nobody was seen to take in: the nearest to its entry that is known."""
+    users = lookups.record_users(graph_id, [variables.record_of(ref)])
+    readers = [item for items in users.values() for item in items if ref in item.inputs]
+    readers.sort(key=lambda item: (item.start_ns, item.span_id))
+    return [Occurrence(ref, item) for item in innermost(lookups, readers[:_MAX_READERS])]

@@ -65,6 +65,8 @@ class Expected:
     """
 
     types: tuple[str, ...]
+    then: tuple[str, ...] = ()
+    """Types of the further decisive operations, where several repairs are needed."""
     decisive: tuple[Step, ...] | None = ()
     aspect: str | None = None
     mechanism: str | None = None
@@ -344,7 +346,7 @@ class Story:
 def blame(error_type: str | tuple[str, ...], *decisive: Step, **details: Any) -> Expected:
     """This type, or one of these, with these decisive operations."""
     types = (error_type,) if isinstance(error_type, str) else error_type
-    return Expected(types, decisive, **details)
+    return Expected(types, decisive=decisive, **details)
 
 
 def _is_answer(span: dict[str, Any]) -> bool:
