@@ -23,9 +23,9 @@ SDK_USERS = {"memtrace_otel.sampler", "memtrace_otel.testing"}
 """Loaded by the SDK itself and by tests."""
 INSTRUMENTED = ("mem0", "openai")
 SHARED = {"memtrace_otel.semconv", "memtrace_otel.variables", "memtrace_otel.canonical_json"}
-WIRING = {"__main__", "app", "cli", "commands", "core", "demo", "gauges"}
+WIRING = {"__main__", "app", "cli", "commands", "demo", "runtime"}
 """Only these know everyone."""
-SUPPORT = {"config", "errors", "metrics", "stage", "telemetry"}
+SUPPORT = {"config", "errors", "telemetry"}
 """Known to everyone; they know no stage."""
 STAGES = {
     "api",

@@ -9,46 +9,45 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
-from memtrace_collector import gauges
 from memtrace_collector.api import server as api
-from memtrace_collector.api.owner import Owner, owned
 from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.worker import Worker
 from memtrace_collector.config import Config, store_folder
-from memtrace_collector.core import Core, record_reader
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
-from memtrace_collector.invariant_watch import InvariantWatch
-from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.forwarder import Forwarder
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
-from memtrace_collector.stage import Stage
-from memtrace_collector.telemetry import Telemetry
+from memtrace_collector.runtime import gauges
+from memtrace_collector.runtime.data_folder import DataFolder, record_reader
+from memtrace_collector.runtime.invariant_watch import InvariantWatch
+from memtrace_collector.runtime.owner import Owner, owned
+from memtrace_collector.runtime.stage import Deadline, Stage, drain
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.prometheus import Telemetry
 
-logger = logging.getLogger(__name__)
-
-DRAIN_SECONDS = 5.0
+STOP_SECONDS = 6.0
+"""From the moment nothing more comes in; what is not finished then goes on at the next start."""
+JOIN_SECONDS = 2.0
+"""Of these, kept for the stages to stop."""
 DESTINATION = "default"
 FORWARD_CURSOR = f"forward:{DESTINATION}"
-_POLL_SECONDS = 0.02
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, never bound
 
 
 @contextlib.contextmanager
 def open_service(config: Config) -> Iterator[Service]:
     """The questions over a folder that the caller owns, for one command."""
-    core = Core(store_folder(config.store), config, NULL_METRICS)
-    with contextlib.closing(core):
-        core.project()
-        yield _service(core, _worker(core, config, NULL_METRICS), core.project)
+    data = DataFolder(store_folder(config.store), config, NULL_METRICS)
+    with contextlib.closing(data):
+        data.project()
+        yield _service(data, _worker(data, config, NULL_METRICS), data.project)
 
 
 class App:
@@ -63,6 +62,7 @@ class App:
         self._folder = store_folder(config.store)
         self._addresses: Json = {}
         self._stages: list[Stage] = []
+        self._stop_by = Deadline(STOP_SECONDS)
 
     def addresses(self) -> Json:
         """Where it listens: ``otlp_grpc``, ``otlp_http``, ``api``; with pid, store, forward."""
@@ -87,21 +87,22 @@ class App:
         ownership = parts.enter_context(owned(self._folder, "up"))
         telemetry = Telemetry(importlib.metadata.version("memtrace-otel"))
         parts.callback(telemetry.close)
-        core = Core(self._folder, config, telemetry)
-        parts.callback(self._close, core)
-        watch = InvariantWatch(core.facts, telemetry)
+        data = DataFolder(self._folder, config, telemetry)
+        parts.callback(self._close, data.close)
+        parts.callback(data.log.close)
+        watch = InvariantWatch(data.facts, telemetry)
         self._run(parts, Stage("invariants", watch.run))
-        gauges.install(telemetry, core, watch, FORWARD_CURSOR if config.forward.url else None)
+        gauges.install(telemetry, data, watch, FORWARD_CURSOR if config.forward.url else None)
         if config.forward.url:
-            self._start_forwarding(parts, core, telemetry)
-        worker = _worker(core, config, telemetry)
+            self._start_forwarding(parts, data, telemetry)
+        worker = _worker(data, config, telemetry)
         self._run(parts, Stage("worker", worker.run))
-        projector = Stage("projector", core.projector.run)
+        projector = Stage("projector", data.projector.run)
         self._run(parts, projector)
-        parts.callback(_drain, "projection", lambda: core.facts.cursor() >= core.log.end)
-        service = _service(core, worker, core.wait_projected)
+        self._drain(parts, "projection", lambda: data.facts.cursor() >= data.log.end)
+        service = _service(data, worker, data.wait_projected)
         http = self._start_api(parts, service, telemetry, projector)
-        receiver = ReceiverServer(core.ingest, _listen(config))
+        receiver = ReceiverServer(data.ingest, _listen(config))
         with _listening():
             receiver.start()
         parts.callback(receiver.stop)
@@ -111,37 +112,44 @@ class App:
     def _run(self, parts: contextlib.ExitStack, stage: Stage) -> None:
         stage.start()
         self._stages.append(stage)
-        parts.callback(stage.stop)
+        parts.callback(lambda: stage.stop(self._stop_by.left()))
 
-    def _close(self, core: Core) -> None:
-        """Close the folder, unless a stage still works in it: then the process ends first."""
-        if any(stage.is_alive for stage in self._stages):
-            core.log.close()
-        else:
-            core.close()
+    def _drain(self, parts: contextlib.ExitStack, what: str, done: Callable[[], bool]) -> None:
+        """On the way out wait until ``done``, leaving time for the stages to stop."""
+        parts.callback(lambda: drain(what, done, self._stop_by.left() - JOIN_SECONDS))
+
+    def _close(self, close: Callable[[], None]) -> None:
+        """Close, unless a stage still works with it: then the process ends first."""
+        if not any(stage.is_alive for stage in self._stages):
+            close()
 
     def _start_forwarding(
-        self, parts: contextlib.ExitStack, core: Core, telemetry: Telemetry
+        self, parts: contextlib.ExitStack, data: DataFolder, telemetry: Telemetry
     ) -> None:
         forward = self._config.forward
-        destination = parts.enter_context(
-            contextlib.closing(OtlpDestination(DESTINATION, forward.url))
-        )
-        sender = OutboxSender(core.cases, [destination], metrics=telemetry)
+        destination = OtlpDestination(DESTINATION, forward.url)
+        parts.callback(self._close, destination.close)
+        sender = OutboxSender(data.cases, [destination], metrics=telemetry)
         self._run(parts, Stage("outbox", sender.run))
-        parts.callback(_drain, "outbox", lambda: not core.cases.outbox_due(time.time_ns(), 1))
+        self._drain(
+            parts,
+            "outbox",
+            lambda: sender.is_held_up or not data.cases.outbox_due(time.time_ns(), 1),
+        )
         forwarder = Forwarder(
-            core.log_folder,
-            core.facts,
+            data.log_folder,
+            data.facts,
             record_reader(self._config),
             destination,
             values=forward.values,
-            wait=core.log.wait,
+            wait=data.log.wait,
             metrics=telemetry,
         )
         self._run(parts, Stage("forwarder", forwarder.run))
-        parts.callback(
-            _drain, "forwarding", lambda: core.facts.cursor(FORWARD_CURSOR) >= core.log.end
+        self._drain(
+            parts,
+            "forwarding",
+            lambda: forwarder.is_held_up or data.facts.cursor(FORWARD_CURSOR) >= data.log.end,
         )
 
     def _start_api(
@@ -176,10 +184,10 @@ class App:
         }
 
 
-def _worker(core: Core, config: Config, metrics: Metrics) -> Worker:
+def _worker(data: DataFolder, config: Config, metrics: Metrics) -> Worker:
     return Worker(
-        core.facts,
-        core.cases,
+        data.facts,
+        data.cases,
         profile=config.forward.profile,
         write_back=bool(config.forward.url),
         quotes=config.forward.values,
@@ -188,19 +196,9 @@ def _worker(core: Core, config: Config, metrics: Metrics) -> Worker:
     )
 
 
-def _service(core: Core, worker: Worker, settle: Callable[[], None]) -> Service:
-    work = Work(core.append, settle, worker.run_once, core.request_at)
-    return Service(core.facts, core.cases, work)
-
-
-def _drain(what: str, done: Callable[[], bool]) -> None:
-    """Wait until ``done``, for a while; what is left goes on at the next start."""
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while not done():
-        if time.monotonic() >= deadline:
-            logger.warning("%s is not finished; it goes on at the next start", what)
-            return
-        time.sleep(_POLL_SECONDS)
+def _service(data: DataFolder, worker: Worker, settle: Callable[[], None]) -> Service:
+    work = Work(data.append, settle, worker.run_once, worker.set_aside, data.request_at)
+    return Service(data.facts, data.cases, work)
 
 
 @contextlib.contextmanager

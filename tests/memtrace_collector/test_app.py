@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -151,6 +153,36 @@ def test_spans_and_verdicts_go_on_to_the_destination_once(tmp_path: Path) -> Non
         ).text
     )["values"]
     assert values == {}
+    assert end.stop() == 0
+
+
+def test_an_end_is_not_held_up_by_a_destination_that_is_gone(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        for number, listener in enumerate((silent, closed)):
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            running = start_up(tmp_path / f"store{number}", "--forward", url)
+            assert running.post(MERGED.read_bytes()).status_code == 200
+            eventually(lambda up=running: len(up.ask("/verdicts")) == 1, "the verdict")
+            began = time.monotonic()
+            assert running.stop() == 0
+            assert time.monotonic() - began < 10
+
+
+def test_verdicts_go_to_a_destination_that_came_later(tmp_path: Path) -> None:
+    first = start_up(tmp_path / "first")
+    assert first.post(MERGED.read_bytes()).status_code == 200
+    eventually(lambda: len(first.ask("/verdicts")) == 1, "the verdict")
+    assert first.stop() == 0
+    end = start_up(tmp_path / "end")
+    again = start_up(tmp_path / "first", "--forward", end.addresses["otlp_http"])
+
+    def delivered() -> bool:
+        text = httpx.get(f"{again.addresses['api']}/metrics").text
+        return bool(re.search(r'memtrace_outbox_depth\{.*state="delivered".*\} 4\.0', text))
+
+    eventually(delivered, "the rows of the older verdict")
+    assert again.stop() == 0
     assert end.stop() == 0
 
 

@@ -60,9 +60,9 @@ class Client:
         }  # fmt: skip
         return _as_object(self._send("POST", "/flag", json=body))
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> list[Json]:
+    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
         body = {"method": method, "graph": graph_id, "evidence": evidence}
-        return _as_list(self._send("POST", "/attribute", json=body))
+        return _as_object(self._send("POST", "/attribute", json=body))
 
     def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
         return self._list("/verdicts", graph=graph_id, stage=stage, type=error_type)

@@ -43,8 +43,9 @@ class Questions(Protocol):
         """Flag an answer; ``{"answer", "graph_id"}``. ``expected=""``: should have declined."""
         ...
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> list[Json]:
-        """One pass over flagged answers; the current verdict of each. No graph id: all."""
+    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
+        """One pass over flagged answers; no graph id: all. ``{"verdicts": [the current one of
+        each], "set_aside": [{"id", "answer", "reason"}]}``: what could not be judged."""
         ...
 
     def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:

@@ -32,10 +32,11 @@ from memtrace_collector import errors
 from memtrace_collector.api.client import API_PREFIX
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.config import is_loopback
-from memtrace_collector.telemetry import CONTENT_TYPE, Telemetry
+from memtrace_collector.telemetry.prometheus import CONTENT_TYPE, Telemetry
 
 logger = logging.getLogger(__name__)
 
+STOP_SECONDS = 2
 STATIC = Path(__file__).parent / "static"
 HEADERS = {
     b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -232,7 +233,11 @@ class ApiServer:
         """
         self._socket = _bind(host, port)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=5
+            app,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=STOP_SECONDS,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="memtrace-api", daemon=True)
@@ -247,10 +252,10 @@ class ApiServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Finish what is being answered (at most 5 s), then close."""
+        """Finish what is being answered (at most ``STOP_SECONDS``), then close."""
         self._server.should_exit = True
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(2 * STOP_SECONDS)
         self._socket.close()
 
     def _run(self) -> None:

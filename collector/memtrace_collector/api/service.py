@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import abc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -23,6 +23,7 @@ from memtrace_collector.api.shapes import (
     parse_answer,
     span_json,
 )
+from memtrace_collector.attribution.worker import SetAside
 from memtrace_collector.config import check_method
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import flags, impact, invariants, receipt, render, versions
@@ -44,12 +45,14 @@ class Work:
 
     ``append(body, signal)`` returns when the request is on disk; ``settle()`` when everything
     on disk is projected; ``attribute(graph_id, evidence)`` is one pass over flagged answers
-    and returns their current verdicts; ``request_at`` reads one trace request of the log.
+    and returns their current verdicts; ``set_aside`` are the cases it could not judge;
+    ``request_at`` reads one trace request of the log.
     """
 
     append: Callable[[bytes, str], None]
     settle: Callable[[], None]
     attribute: Callable[[str, bool], list[Json]]
+    set_aside: Callable[[], Mapping[str, SetAside]]
     request_at: Callable[[LogPosition], ExportTraceServiceRequest]
 
 
@@ -119,10 +122,16 @@ class Service:
         self._work.settle()
         return {"answer": span_json(operation.key), "graph_id": operation.graph_id}
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> list[Json]:
+    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
         check_method(method)
         self._work.settle()
-        return self._work.attribute(graph_id, evidence)
+        verdicts = self._work.attribute(graph_id, evidence)
+        set_aside = [
+            {"id": identity, "answer": span_json(case.answer.key), "reason": case.reason}
+            for identity, case in self._work.set_aside().items()
+            if graph_id in ("", case.answer.graph_id)
+        ]
+        return {"verdicts": verdicts, "set_aside": set_aside}
 
     def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
         return [

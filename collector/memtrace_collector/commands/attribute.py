@@ -9,6 +9,7 @@ import click
 from memtrace_collector.commands.options import format_option, store_option
 from memtrace_collector.commands.output import (
     on_terminal,
+    plain,
     print_json,
     print_line,
     shorten,
@@ -17,6 +18,7 @@ from memtrace_collector.commands.output import (
 )
 from memtrace_collector.commands.session import open_questions
 from memtrace_collector.config import METHODS, check_method
+from memtrace_collector.errors import DamagedError
 
 SORTS = ("time", "score", "type")
 
@@ -38,6 +40,8 @@ def attribute(
 ) -> None:
     """Look into the flagged answers once; print the current verdict of each, new or not.
 
+    An answer that cannot be judged is named on standard error, and the exit code is 4.
+
     \b
     Example:
       memtrace-otel attribute --method rules --format json
@@ -47,7 +51,12 @@ def attribute(
         click.echo("attributing …", err=True)
     with open_questions(store, "attribute") as ask:
         found = ask.attribute(method, graph_id, not no_evidence)
-    _show(found, output_format)
+    _show(found["verdicts"], output_format)
+    for case in found["set_aside"]:
+        told = plain(f"answer {span_text(case['answer'])} set aside: {case['reason']}")
+        click.echo(f"Warning: {told}", err=True)
+    if found["set_aside"]:
+        raise DamagedError(f"{len(found['set_aside'])} flagged answers could not be judged")
 
 
 @click.command()

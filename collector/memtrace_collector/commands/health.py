@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from memtrace_collector.api.owner import LOCK_FILE, Ownership, read_owner, try_own
 from memtrace_collector.config import Config
 from memtrace_collector.errors import MemtraceError
 from memtrace_collector.log import reader
 from memtrace_collector.log.position import START
+from memtrace_collector.runtime.owner import LOCK_FILE, Ownership, read_owner, try_own
 
 OK, WARNING, FINDING, UNREACHABLE, DAMAGED = "ok", "warning", "finding", "unreachable", "damaged"
 STATES = (OK, WARNING, FINDING, UNREACHABLE, DAMAGED)

@@ -7,11 +7,11 @@ import os
 from collections.abc import Iterator
 
 from memtrace_collector.api.client import Client
-from memtrace_collector.api.owner import Owner, own_or_ask
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
 from memtrace_collector.config import load, store_folder
-from memtrace_collector.core import told
+from memtrace_collector.runtime.data_folder import told
+from memtrace_collector.runtime.owner import Owner, own_or_ask
 
 
 @contextlib.contextmanager

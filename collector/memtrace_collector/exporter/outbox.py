@@ -11,7 +11,7 @@ from typing import Protocol
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.log.format import Encoding, Signal
-from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -77,17 +77,22 @@ class OutboxSender:
         self._clock_ns = clock_ns
         self._max_attempts = attempts_within(give_up_days * 86_400)
         self._metrics = metrics
+        self.is_held_up = False
+        """A destination did not take the last row, which is tried again."""
 
-    def run_once(self) -> int:
-        """One pass over what is due; the number of rows delivered.
+    def run_once(self, stop: threading.Event | None = None) -> int:
+        """One pass over what is due, until ``stop``; the number of rows delivered.
 
         Stops at the first row that has to be retried: the destination may be down, and the
         next row would only wait for the same time-out.
         """
         delivered = 0
         for entry in self._outbox.outbox_due(self._clock_ns()):
+            if stop is not None and stop.is_set():
+                break
             delivery = self._send(entry)
             self._metrics.add("memtrace.outbox.attempts", 1, outcome=delivery.outcome)
+            self.is_held_up = delivery.outcome == "retry"
             if delivery.outcome == "delivered":
                 self._outbox.outbox_delivered(entry.id, self._clock_ns())
                 delivered += 1
@@ -102,7 +107,7 @@ class OutboxSender:
         """Deliver until ``stop``."""
         while not stop.is_set():
             try:
-                self.run_once()
+                self.run_once(stop)
                 pause = _IDLE_SECONDS
             except Exception:
                 self._metrics.add("memtrace.outbox.failures", 1)

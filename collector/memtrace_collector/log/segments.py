@@ -31,7 +31,7 @@ from memtrace_collector.log.reader import (
     segment_numbers,
     segment_path,
 )
-from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from memtrace_collector.exporter.delivery import Delivery
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.log.reader import Entry, Wait, read
-from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.outgoing import ForwardStore, Outgoing, Payload
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import RecordReader
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -81,18 +81,24 @@ class Forwarder:
         self._settle_ns = int(settle_seconds * _NS)
         self._wait = wait
         self._refused_before: set[Signal] = set()
+        self.is_held_up = False
+        """The destination did not take the last request, which is tried again."""
         self._metrics = metrics
         self._outgoing = Outgoing(
             store, reader, encodings=destination.encodings, values=values, metrics=metrics
         )
 
-    def run_once(self) -> Progress:
-        """Send on what is durable and settled, until the end or a refusal that may pass."""
+    def run_once(self, stop: threading.Event | None = None) -> Progress:
+        """Send on what is durable and settled, until the end, a refusal that may pass, or
+        ``stop``.
+        """
         sent = 0
         projected = self._store.cursor()
         position = self._store.cursor(self._cursor)
         durable_end = read_durable_end(self._folder) or position
         for entry in read(self._folder, position):
+            if stop is not None and stop.is_set():
+                return Progress(sent)
             if entry.next > projected:
                 projected = self._store.cursor()
                 if entry.next > projected and not self._has_waited(entry):
@@ -112,11 +118,12 @@ class Forwarder:
         failures = 0
         while not stop.is_set():
             try:
-                progress = self.run_once()
+                progress = self.run_once(stop)
             except Exception:
                 self._metrics.add("memtrace.forward.failures", 1)
                 logger.exception("forwarding failed; it goes on where it was")
                 progress = Progress(0, retry=Delivery("retry"))
+            self.is_held_up = progress.retry is not None
             if progress.retry is not None:
                 failures = 1 if progress.records else failures + 1
                 stop.wait(self._retry_delay(failures, progress.retry))

@@ -13,12 +13,12 @@ from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.sources import Source, resolve_sources
 from memtrace_collector.log.format import Encoding, LogRecord
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.links import Link, missing_links
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import RecordReader, SpanGroup, span_groups
 from memtrace_collector.processor.redaction import remove_content, remove_log_content
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_otel import semconv
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
-from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_otel import semconv
 
 logger = logging.getLogger(__name__)

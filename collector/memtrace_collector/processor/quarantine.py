@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Damage
-from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 

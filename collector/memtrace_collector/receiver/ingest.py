@@ -16,11 +16,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.metrics import NULL_METRICS, Metrics
 from memtrace_collector.receiver.decode import InvalidRequestError, decode
 from memtrace_collector.receiver.refusal import Code, RefusedError
 from memtrace_collector.receiver.tenants import TenantOf, single_tenant
 from memtrace_collector.receiver.validate import Checked, check
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 

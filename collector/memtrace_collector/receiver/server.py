@@ -20,7 +20,7 @@ from memtrace_collector.receiver.ingest import Ingest
 LOOPBACK = "127.0.0.1"
 GRPC_PORT = 4317
 HTTP_PORT = 4318
-DRAIN_SECONDS = 10.0
+DRAIN_SECONDS = 2.0
 _START_SECONDS = 10.0
 _GRPC_THREADS = 16
 _BACKLOG = 2048

@@ -82,6 +82,14 @@ class CaseStore(Protocol):
         """
         ...
 
+    def verdicts_without_outbox(self) -> list[dict[str, object]]:
+        """Current revisions of which nothing was ever put into the outbox."""
+        ...
+
+    def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
+        """Put rows into the outbox, in one transaction; those that are there stay as they are."""
+        ...
+
     def verdict(self, case_id: str) -> dict[str, object] | None:
         """The current revision."""
         ...

@@ -7,6 +7,7 @@ It is the only copy of what it holds, so every transaction is on disk before a c
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,11 @@ _CACHE_KIB = 8 * 1024
 _CURRENT = (
     "SELECT body FROM verdict v WHERE revision ="
     " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
+)
+
+_NEVER_SENT = (
+    " AND (case_id, revision) NOT IN (SELECT case_id, revision FROM outbox)"
+    " ORDER BY created, case_id"
 )
 
 
@@ -61,16 +67,12 @@ class SqliteCaseStore:
                 "INSERT OR IGNORE INTO verdict VALUES (?,?,?,?,?)", row
             ).rowcount
             if written == 1:
-                connection.executemany(
-                    "INSERT OR IGNORE INTO outbox"
-                    "(id, case_id, revision, signal, payload, not_before_ns)"
-                    " VALUES (?,?,?,?,?,?)",
-                    [
-                        (e.id, e.case_id, e.revision, e.signal, e.payload, e.not_before_ns)
-                        for e in outbox
-                    ],
-                )
+                _enqueue(connection, outbox)
         return written == 1
+
+    def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
+        with self._connections.transaction() as connection:
+            _enqueue(connection, outbox)
 
     def verdict(self, case_id: str) -> dict[str, object] | None:
         row = self._connections.query(
@@ -82,6 +84,10 @@ class SqliteCaseStore:
         rows = self._connections.query(
             f"{_CURRENT} AND (?1 IS NULL OR graph_id = ?1) ORDER BY created, case_id", (graph_id,)
         )
+        return [_verdict(row) for row in rows]
+
+    def verdicts_without_outbox(self) -> list[dict[str, object]]:
+        rows = self._connections.query(_CURRENT + _NEVER_SENT)
         return [_verdict(row) for row in rows]
 
     def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]:
@@ -140,6 +146,14 @@ class SqliteCaseStore:
 
     def close(self) -> None:
         self._connections.close()
+
+
+def _enqueue(connection: sqlite3.Connection, outbox: Iterable[OutboxEntry]) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO outbox(id, case_id, revision, signal, payload, not_before_ns)"
+        " VALUES (?,?,?,?,?,?)",
+        [(e.id, e.case_id, e.revision, e.signal, e.payload, e.not_before_ns) for e in outbox],
+    )
 
 
 def _verdict(row: tuple[str]) -> dict[str, object]:

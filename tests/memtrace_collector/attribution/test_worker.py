@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memtrace_collector.attribution import worker as worker_module
-from memtrace_collector.attribution.worker import Worker, case_id
+from memtrace_collector.attribution.worker import SetAside, Worker, case_id
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -107,8 +107,10 @@ def test_an_open_gap_is_waited_for_and_a_late_span_makes_a_new_revision(
     assert worker.look() == []
     clock.now_ns += 30 * SECOND
     (first,) = worker.look()
-    assert (first["revision"], first["error_type"]) == (1, "not_retrieved")
+    assert first["revision"] == 1
+    assert first["error_type"] != "wrongly_deleted"
     store.apply([(begin, SpanFacts(operation=late))], LogPosition(0, 3))
+    clock.now_ns += 3 * SECOND
     (second,) = worker.look()
     assert (second["revision"], second["error_type"]) == (2, "wrongly_deleted")
     assert second["case_trace"] != first["case_trace"]
@@ -154,10 +156,82 @@ def test_a_case_that_keeps_failing_is_set_aside_and_the_others_go_on(
     ]
     for _ in range(worker_module.MAX_ATTEMPTS):
         worker.look()
-    assert worker.set_aside == {case_id(first): "RuntimeError: poison"}
+    poisoned = {case_id(first): SetAside(first, "RuntimeError: poison")}
+    assert worker.set_aside() == poisoned
+    assert len(worker.run_once()) == 1
+    assert worker.set_aside() == poisoned
     monkeypatch.undo()
     assert len(worker.run_once()) == 2
-    assert worker.set_aside == {}
+    assert worker.set_aside() == {}
+
+
+def test_a_settled_case_of_a_busy_graph_is_judged_again_less_and_less_often(
+    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _deleted()
+    store = script.store()
+    clock = _clock(script, 60)
+    judged = 0
+    genuine = worker_module.attribute
+
+    def counted(case: Any) -> Any:
+        nonlocal judged
+        judged += 1
+        return genuine(case)
+
+    monkeypatch.setattr(worker_module, "attribute", counted)
+    worker = Worker(store, cases, clock_ns=clock)
+    script.day(22)
+    for second in range(120):
+        script.say(f"Message {second}.")
+        store.apply(
+            [(LogPosition(0, 0), SpanFacts(operation=script.operations[-1]))],
+            LogPosition(0, 1 + second),
+        )
+        worker.look()
+        clock.now_ns += SECOND
+    assert judged == 6  # after 0, 2, 6, 14, 30 and 62 seconds; next after 126
+    clock.now_ns += 10 * SECOND
+    worker.look()
+    assert judged == 7
+
+
+def test_a_new_flag_is_looked_into_at_once(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    store = script.store()
+    worker = Worker(store, cases, clock_ns=_clock(script, 60))
+    (first,) = worker.look()
+    script.flag("Enzo Ferrari", *script.flags[0].evidence)
+    store.apply([(LogPosition(0, 0), SpanFacts(flags=script.flags[-1:]))], LogPosition(0, 9))
+    (second,) = worker.look()
+    assert (first["revision"], second["revision"]) == (1, 2)
+
+
+def test_a_verdict_from_before_there_was_a_destination_is_written_back_once(
+    cases: SqliteCaseStore,
+) -> None:
+    script = _deleted()
+    clock = _clock(script, 60)
+    store = script.store()
+    (verdict,) = Worker(store, cases, write_back=False, clock_ns=clock).look()
+    assert cases.verdicts_without_outbox() == [verdict]
+    for _ in range(2):
+        Worker(store, cases, clock_ns=clock).look()
+        assert cases.outbox_counts()["pending"] == 4
+        assert cases.verdicts_without_outbox() == []
+    for entry in cases.outbox_due(clock()):
+        cases.outbox_delivered(entry.id, clock())
+    Worker(store, cases, clock_ns=clock).look()
+    assert cases.outbox_counts()["pending"] == 0
+
+
+def test_a_pass_ends_when_it_is_told_to_stop(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    worker = Worker(script.store(), cases, clock_ns=_clock(script, 60))
+    stop = threading.Event()
+    stop.set()
+    assert worker.look(stop) == []
+    assert len(worker.look()) == 1
 
 
 def test_run_looks_until_it_is_stopped(cases: SqliteCaseStore) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import networkx
 import pytest
 
-from memtrace_collector.api.owner import owned
+from memtrace_collector.attribution import worker
 from memtrace_collector.commands import health
 from memtrace_collector.commands.output import plain, table
 from memtrace_collector.config import Config
+from memtrace_collector.runtime.owner import owned
 from tests.memtrace_collector.dialects.test_smartcomment import export
 from tests.memtrace_collector.running import VECTORS
 
@@ -41,6 +42,26 @@ def test_a_smartcomment_export_becomes_a_graph_with_a_flagged_answer(
     assert graph["graph_id"] == "smartcomment:g1"
     (verdict,) = ask("attribute")
     assert verdict["graph_id"] == "smartcomment:g1"
+
+
+def test_attribute_names_what_it_could_not_judge(
+    run: Run, imported: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported("omission")
+    imported("merged_wrong")
+    genuine = worker.attribute
+
+    def failing(case: Any) -> Any:
+        if case.answer.graph_id == "user:omission":
+            raise RuntimeError("poison")
+        return genuine(case)
+
+    monkeypatch.setattr(worker, "attribute", failing)
+    result = run("attribute", "--format", "json")
+    assert result.exit_code == 4
+    (verdict,) = json.loads(result.stdout)
+    assert verdict["error_type"] == "merged_wrong"
+    assert "set aside: RuntimeError: poison" in result.stderr
 
 
 def test_a_file_that_is_not_there_is_wrong_use(run: Run, tmp_path: Path) -> None:
@@ -157,7 +178,7 @@ def test_invariants_are_listed_and_can_be_a_gate(run: Run, ask: Run, imported: R
 def test_a_folder_in_use_without_an_api_is_said(
     run: Run, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memtrace_collector.api.owner.own_or_ask.__defaults__", (0.1,))
+    monkeypatch.setattr("memtrace_collector.runtime.owner.own_or_ask.__defaults__", (0.1,))
     with owned(store, "import"):
         result = run("graphs")
     assert result.exit_code == 3

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.api.owner import (
+from memtrace_collector.errors import StoreInUseError, WrongUseError
+from memtrace_collector.runtime.owner import (
     NOTE_FILE,
     Owner,
     Ownership,
@@ -16,13 +17,12 @@ from memtrace_collector.api.owner import (
     read_owner,
     try_own,
 )
-from memtrace_collector.errors import StoreInUseError, WrongUseError
 from tests.memtrace_collector.running import environment
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from memtrace_collector.api.owner import Owner, try_own
+from memtrace_collector.runtime.owner import Owner, try_own
 ownership = try_own(Path(sys.argv[1]))
 ownership.announce(Owner(os.getpid(), "up", "http://127.0.0.1:1"))
 print("held", flush=True)

@@ -31,7 +31,7 @@ class Reading(NamedTuple):
 
 
 class Telemetry:
-    """Implements :class:`memtrace_collector.metrics.Metrics`; thread-safe, never raises."""
+    """Implements :class:`~memtrace_collector.telemetry.metrics.Metrics`."""
 
     def __init__(self, version: str) -> None:
         self._reader = PrometheusMetricReader(disable_target_info=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memtrace_collector.telemetry import Reading, Telemetry
+from memtrace_collector.telemetry.prometheus import Reading, Telemetry
 
 
 @pytest.fixture

@@ -30,7 +30,6 @@ from memtrace_collector.log.errors import LogError, LogInUseError
 from memtrace_collector.log.format import Signal
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.segments import SegmentLog
-from memtrace_collector.metrics import Metrics
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import InvalidRequestError, decode_traces
@@ -38,6 +37,7 @@ from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from memtrace_collector.telemetry.metrics import Metrics
 
 COMMIT_SECONDS = 30.0
 SETTLE_SECONDS = 120.0
@@ -45,8 +45,8 @@ _POLL_SECONDS = 0.01
 _SIGNALS: dict[str, Signal] = {"traces": "traces", "logs": "logs"}
 
 
-class Core:
-    """The opened parts of a folder; :meth:`close` when done, in reverse order."""
+class DataFolder:
+    """Log, stores, projector and ingest over one folder; :meth:`close` when done."""
 
     def __init__(self, folder: Path, config: Config, metrics: Metrics) -> None:
         """Open (and make, where missing) log and stores.

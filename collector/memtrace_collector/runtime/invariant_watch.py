@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.reader import GraphReader, GraphSummary
-from memtrace_collector.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from memtrace_collector.core import Core
-from memtrace_collector.invariant_watch import InvariantWatch
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import segment_numbers, segment_path
-from memtrace_collector.telemetry import Reading, Telemetry
+from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.runtime.invariant_watch import InvariantWatch
+from memtrace_collector.telemetry.prometheus import Reading, Telemetry
 
 STORE_SECONDS = 5.0
 
@@ -25,24 +25,24 @@ _SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
 
 def install(
-    telemetry: Telemetry, core: Core, watch: InvariantWatch, forward_cursor: str | None
+    telemetry: Telemetry, data: DataFolder, watch: InvariantWatch, forward_cursor: str | None
 ) -> None:
     """Register every gauge. ``forward_cursor``: cursor of the destination, when there is one."""
     telemetry.gauge(
         "memtrace.projection.lag",
         "Bytes of the log that are not projected yet.",
-        lambda: _lag(core, "projection"),
+        lambda: _lag(data, "projection"),
     )
     if forward_cursor is not None:
         telemetry.gauge(
             "memtrace.forward.lag",
             "Bytes of the log that are not forwarded yet.",
-            lambda: _lag(core, forward_cursor),
+            lambda: _lag(data, forward_cursor),
         )
     telemetry.gauge(
         "memtrace.outbox.depth",
         "Verdict deliveries by state.",
-        lambda: _by("state", Counter(core.cases.outbox_counts())),
+        lambda: _by("state", Counter(data.cases.outbox_counts())),
     )
     telemetry.gauge(
         "memtrace.invariants",
@@ -53,15 +53,15 @@ def install(
         ("memtrace.answers.flagged", "Flags by source.", _flags),
         ("memtrace.verdicts", "Current verdicts.", _verdicts),
     ):
-        telemetry.gauge(name, description, _Cached(read, core))
+        telemetry.gauge(name, description, _Cached(read, data))
 
 
 class _Cached:
     """Reads at most every ``STORE_SECONDS``; a scrape in between sees the same again."""
 
-    def __init__(self, read: Callable[[Core], Iterable[Reading]], core: Core) -> None:
+    def __init__(self, read: Callable[[DataFolder], Iterable[Reading]], data: DataFolder) -> None:
         self._read = read
-        self._core = core
+        self._data = data
         self._lock = threading.Lock()
         self._readings: list[Reading] = []
         self._due = 0.0
@@ -69,20 +69,20 @@ class _Cached:
     def __call__(self) -> list[Reading]:
         with self._lock:
             if time.monotonic() >= self._due:
-                self._readings = list(self._read(self._core))
+                self._readings = list(self._read(self._data))
                 self._due = time.monotonic() + STORE_SECONDS
             return self._readings
 
 
-def _flags(core: Core) -> list[Reading]:
-    flags = core.facts.flags()
+def _flags(data: DataFolder) -> list[Reading]:
+    flags = data.facts.flags()
     return _by("source", Counter(f.source if f.source in _SOURCES else "other" for f in flags))
 
 
-def _verdicts(core: Core) -> list[Reading]:
+def _verdicts(data: DataFolder) -> list[Reading]:
     counts = Counter(
         (str(item["stage"]), str(item["error_type"]), str(item["method"]))
-        for item in core.cases.verdicts()
+        for item in data.cases.verdicts()
     )
     return [
         Reading(count, {"stage": stage, "type": error_type, "method": method})
@@ -94,8 +94,8 @@ def _by(attribute: str, counts: Counter[str]) -> list[Reading]:
     return [Reading(count, {attribute: value}) for value, count in counts.items()]
 
 
-def _lag(core: Core, cursor: str) -> list[Reading]:
-    return [Reading(_bytes(core.log_folder, core.facts.cursor(cursor), core.log.end), {})]
+def _lag(data: DataFolder, cursor: str) -> list[Reading]:
+    return [Reading(_bytes(data.log_folder, data.facts.cursor(cursor), data.log.end), {})]
 
 
 def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:
