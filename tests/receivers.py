@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,15 +33,22 @@ class Receiver:
 
 
 @contextmanager
+def serving(ingest: Ingest, *, http_port: int = 0, grpc_port: int = 0) -> Iterator[ReceiverServer]:
+    """Only the two doors, before an ``ingest`` of the test's own."""
+    server = ReceiverServer(ingest, Listen(http_port=http_port, grpc_port=grpc_port))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop(1)
+
+
+@contextmanager
 def running(
     folder: Path, *, http_port: int = 0, grpc_port: int = 0, **limits: int
 ) -> Iterator[Receiver]:
-    log = SegmentLog(folder)
-    listen = Listen(http_port=http_port, grpc_port=grpc_port)
-    server = ReceiverServer(Ingest(log.append, **limits), listen)
-    server.start()
-    try:
+    with (
+        closing(SegmentLog(folder)) as log,
+        serving(Ingest(log.append, **limits), http_port=http_port, grpc_port=grpc_port) as server,
+    ):
         yield Receiver(server, log)
-    finally:
-        server.stop(1)
-        log.close()

@@ -9,7 +9,7 @@ import click
 
 from memtrace_collector import config
 from memtrace_collector.commands import health
-from memtrace_collector.commands.options import format_option, store_option
+from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_json, print_line, table
 from memtrace_collector.errors import (
     EXIT_DAMAGED,
@@ -30,12 +30,7 @@ _EXIT_CODES = {
 @click.command()
 @store_option
 @format_option()
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A memtrace.yaml.",
-)
+@config_option
 @click.option("--forward", metavar="URL", help="Endpoint that `up` would forward to.")
 @click.pass_context
 def doctor(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -22,6 +23,16 @@ def store_option(function: Decorated) -> Decorated:
         show_envvar=True,
         metavar="FOLDER",
         help="Folder of the store (SQLite). postgresql:// comes with a later version.",
+    )(function)
+
+
+def config_option(function: Decorated) -> Decorated:
+    """``--config``: a file of settings."""
+    return click.option(
+        "--config",
+        "config_file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="A memtrace.yaml.",
     )(function)
 
 

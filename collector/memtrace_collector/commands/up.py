@@ -15,7 +15,7 @@ import click
 
 from memtrace_collector import config
 from memtrace_collector.app import App
-from memtrace_collector.commands.options import format_option, store_option
+from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -24,12 +24,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @click.command()
 @store_option
 @format_option()
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A memtrace.yaml.",
-)
+@config_option
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option("--grpc-port", type=int, help="OTLP/gRPC; 0 takes a free one.  [default: 4317]")
 @click.option("--http-port", type=int, help="OTLP/HTTP.  [default: 4318]")

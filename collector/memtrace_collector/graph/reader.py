@@ -6,7 +6,7 @@ Every engine answers these in the same way, so every walk gives the same result 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple, Protocol
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
@@ -83,6 +83,3 @@ class GraphReader(Protocol):
     def response_operations(self, response_id: str) -> list[Operation]: ...
 
     def conversation_operations(self, conversation_id: str) -> list[Operation]: ...
-
-
-Values = Mapping[str, Value]

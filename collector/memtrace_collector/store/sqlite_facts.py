@@ -22,8 +22,8 @@ _PROJECTION = "projection"
 class SqliteFactStore(SqliteGraphReader):
     """Implements :class:`~memtrace_collector.store.base.FactStore`.
 
-    Facts of every tenant are written; the reads of this object are those of ``tenant``, and
-    :meth:`for_tenant` gives another's. ``synchronous=NORMAL``: after a power cut the file may
+    Facts of every tenant are written; the reads of this object are those of ``tenant``.
+    ``synchronous=NORMAL``: after a power cut the file may
     miss the last batches, whose cursor is then missing with them.
     """
 
@@ -33,10 +33,6 @@ class SqliteFactStore(SqliteGraphReader):
         connections = Connections(path, schema.FACTS, synchronous="NORMAL", cache_kib=cache_kib)
         super().__init__(connections, tenant)
         self._graph_keys: dict[tuple[str, str], int] = {}
-
-    def for_tenant(self, tenant: str) -> SqliteGraphReader:
-        """The graphs of another tenant, over the same file."""
-        return SqliteGraphReader(self._connections, tenant)
 
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         try:

@@ -20,7 +20,7 @@ from memtrace_collector.log.errors import LogUnavailableError
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.ingest import Ingest
-from memtrace_collector.receiver.server import Listen, ReceiverServer
+from tests.receivers import serving
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
@@ -88,16 +88,12 @@ def test_a_log_that_refuses_means_come_back_after_a_delay() -> None:
         future.set_exception(LogUnavailableError("No space left on device"))
         return future
 
-    server = ReceiverServer(Ingest(failing), Listen(grpc_port=0, http_port=0))
-    server.start()
-    try:
-        with (
-            grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
-            pytest.raises(grpc.RpcError) as caught,
-        ):
-            TraceServiceStub(channel).Export(traces(), timeout=10)
-    finally:
-        server.stop(1)
+    with (
+        serving(Ingest(failing)) as server,
+        grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+        pytest.raises(grpc.RpcError) as caught,
+    ):
+        TraceServiceStub(channel).Export(traces(), timeout=10)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     trailer = dict(caught.value.trailing_metadata())["grpc-status-details-bin"]
     status = Status.FromString(trailer)

@@ -27,6 +27,7 @@ from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
+from tests.receivers import serving
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -218,12 +219,8 @@ def test_a_log_that_refuses_means_come_back_later(content_type: str) -> None:
     if content_type == JSON:
         body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
     for append in (overloaded, failing):
-        server = ReceiverServer(Ingest(append), Listen(grpc_port=0, http_port=0))
-        server.start()
-        try:
+        with serving(Ingest(append)) as server:
             answer = post(f"http://127.0.0.1:{server.http_port}/v1/traces", body, content_type)
-        finally:
-            server.stop(1)
         assert answer.status_code == 503
         assert 0 < int(answer.headers["retry-after"]) <= 5
 
@@ -234,9 +231,7 @@ def test_an_error_of_our_own_never_makes_the_sender_drop_its_data(
     def broken(record: LogRecord) -> Future[LogPosition]:
         raise RuntimeError("a bug")
 
-    server = ReceiverServer(Ingest(broken), Listen(grpc_port=0, http_port=0))
-    server.start()
-    try:
+    with serving(Ingest(broken)) as server:
         url = f"http://127.0.0.1:{server.http_port}/v1/traces"
         assert post(url, traces().SerializeToString()).status_code == 503
         with (
@@ -244,8 +239,6 @@ def test_an_error_of_our_own_never_makes_the_sender_drop_its_data(
             pytest.raises(grpc.RpcError) as caught,
         ):
             TraceServiceStub(channel).Export(traces(), timeout=10)
-    finally:
-        server.stop(1)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     assert "a bug" in caplog.text
 
