@@ -358,6 +358,11 @@ def phrases(text: str, anchor: date | None) -> list[Phrase]:
     return sorted(found, key=lambda phrase: phrase.start)
 
 
+def encloses(wider: Interval, narrow: Interval) -> bool:
+    """Whether one interval has the other inside and is longer."""
+    return wider.start <= narrow.start and narrow.end <= wider.end and wider.days > narrow.days
+
+
 def compatible(expected: Interval, found: Interval) -> bool:
     """Whether ``found`` names the expected time: it overlaps and is not much vaguer."""
     widest = max(NARROW_DAYS, round(WIDEST_RATIO * expected.days))

@@ -8,6 +8,7 @@ from datetime import date
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.dates import Interval
+from memtrace_collector.attribution.quantities import durations
 
 KEEPS = 0.75
 """Share of several needed words that must be there: wording differs, the rest is the same."""
@@ -42,6 +43,11 @@ class Item:
     @property
     def temporal(self) -> bool:
         return bool(self.intervals)
+
+    @property
+    def durations(self) -> frozenset[int]:
+        """The lengths of time that it names, in seconds."""
+        return durations(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def states(item: Item, value: str) -> bool | None:
     A text without the item's numbers, or with less than most of its names, does not state it.
     """
     missing = item.tokens - text.content_tokens(value)
-    if not missing:
+    if not missing or (item.durations and item.durations & durations(value)):
         return True
     share = 1 - len(missing) / len(item.tokens)
     name_missing = bool(missing & text.proper_names(f"x {item.text}"))
@@ -135,15 +141,28 @@ def answered(need: Need, reply: str, asked_on: date | None) -> bool | None:
         return None  # the yes or no counts; why may be said in any words
     if declined or (len(found) > 1 and False in found):
         return False
+    if _in_another_script(need.expected, reply):
+        return None
     return None if None in found or _only_part(need, reply) else False
+
+
+def _in_another_script(expected: str, reply: str) -> bool:
+    """Whether two texts share no letters: in another language nothing is compared by words."""
+    wanted, said = text.scripts(expected), text.scripts(reply)
+    return bool(wanted and said) and wanted.isdisjoint(said)
 
 
 def _answers(item: Item, reply: str, asked_on: date | None) -> bool | None:
     if item.temporal:
         readings = [r for phrase in dates.phrases(reply, asked_on) for r in phrase.readings]
         if readings:
-            return dates.matches(item.intervals, readings)
+            return dates.matches(item.intervals, readings) or _less_exact(item, readings)
     return states(item, reply)
+
+
+def _less_exact(item: Item, said: list[Interval]) -> bool | None:
+    """``None`` when a reply names a longer time around the expected one."""
+    return None if any(dates.encloses(r, want) for want in item.intervals for r in said) else False
 
 
 def _same_polarity(expected: str, reply: str) -> bool:

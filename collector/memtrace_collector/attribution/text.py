@@ -24,6 +24,16 @@ _IS_CJK = re.compile(f"[{_CJK}]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|[\n;]+")
 _ABBREVIATIONS = frozenset({"dr", "mr", "mrs", "ms", "prof", "st", "jr", "sr", "vs", "no"})
 """Words whose full stop ends no sentence."""
+_ONE_SCRIPT = re.compile(r"[\u3040-\u309f]+|[\u30a0-\u30ff]+|[^\u3040-\u30ff]+")
+"""Hiragana, katakana, the rest."""
+_PARTICLE = re.compile(r"[\u3040-\u309f]")
+_JAPANESE_ENDINGS = "です でした ですか ます ました ますか から まで には では して した"
+_ENDINGS = frozenset(_JAPANESE_ENDINGS.split())
+_NAMED_CLOCKS = {
+    "noon": ("12:00", "pm"),
+    "midday": ("12:00", "pm"),
+    "midnight": ("12:00", "am"),
+}
 _BREAKS = frozenset(".!?;\n。！？；")
 _ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
 
@@ -62,7 +72,7 @@ _TENS = """
     thirty:30 forty:40 fifty:50 sixty:60 seventy:70 eighty:80 ninety:90 hundred:100
     thousand:1000 million:1000000 once:1 twice:2 thrice:3 dozen:12
 """
-_NUMBER_WORDS = (
+NUMBER_WORDS = (
     {word: str(value) for value, word in enumerate(_ORDINALS.split())}
     | {word: str(value) for value, word in enumerate(_CARDINALS.split())}
     | dict(pair.split(":") for pair in _TENS.split())
@@ -148,8 +158,9 @@ def words(text: str) -> tuple[Word, ...]:
         if piece in _BREAKS:
             clause += not (piece == "." and found and _abbreviates(found[-1].surface))
         elif _IS_CJK.match(piece):
-            pairs = [piece[i : i + 2] for i in range(len(piece) - 1)] or [piece]
-            found.extend(Word(pair, pair, clause) for pair in pairs)
+            found.extend(Word(pair, pair, clause) for pair in _pairs(piece))
+        elif piece.casefold() in _NAMED_CLOCKS:
+            found.extend(Word(token, piece, clause) for token in _NAMED_CLOCKS[piece.casefold()])
         elif _CLOCK_TIME.fullmatch(piece):
             found.extend(Word(token, piece, clause) for token in _clock(piece))
         elif piece[0].isdigit():
@@ -157,6 +168,17 @@ def words(text: str) -> tuple[Word, ...]:
         else:
             found.append(Word(_token(piece), piece, clause))
     return tuple(found)
+
+
+def _pairs(piece: str) -> list[str]:
+    """Pairs of characters of one script each; Japanese particles and endings say nothing."""
+    runs = _ONE_SCRIPT.findall(piece)
+    telling = [run for run in runs if run not in _ENDINGS and not _PARTICLE.fullmatch(run)]
+    return [
+        pair
+        for run in telling or runs
+        for pair in ([run[i : i + 2] for i in range(len(run) - 1)] or [run])
+    ]
 
 
 def _abbreviates(surface: str) -> bool:
@@ -171,7 +193,7 @@ def _token(piece: str) -> str:
     folded = folded.replace("'", "")
     if folded in STOP_WORDS or folded in NEGATIONS:
         return folded
-    return _NUMBER_WORDS.get(folded) or stem(folded)
+    return NUMBER_WORDS.get(folded) or stem(folded)
 
 
 @lru_cache(maxsize=4_096)
@@ -184,6 +206,11 @@ def content_tokens(text: str) -> frozenset[str]:
         and word.token not in NEGATIONS
         and word.token not in GENERIC_NAMES
     )
+
+
+def scripts(text: str) -> frozenset[str]:
+    """The scripts of a text's letters, by the first word of their Unicode names."""
+    return frozenset(unicodedata.name(char, "?").split()[0] for char in text if char.isalpha())
 
 
 def proper_names(text: str) -> frozenset[str]:

@@ -88,8 +88,6 @@ def forgotten_by_a_job(s: Story) -> Expected:
     s.day(9, "janitor")
     gone = f"{told.record.ref.rpartition('@')[0]}@deleted"
     job = s.step("consolidate", inputs=[told.record], outputs=[gone], supersedes=[told.record])
-    s.day(10, "janitor")
-    s.step("consolidate", inputs=[], outputs=[])
     s.day(11)
     other = s.learn("The notary is called Frau Ebner.")
     s.turn("When does the notary's office close on Fridays?", "I do not know.", other.record)
