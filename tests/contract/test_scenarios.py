@@ -21,11 +21,21 @@ from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from tests.contract import scenarios
-from tests.contract.held_out import answered, edges, found, kept, shapes, stored, told, wording
+from tests.contract.held_out import (
+    answered,
+    crowded,
+    edges,
+    found,
+    kept,
+    shapes,
+    stored,
+    told,
+    wording,
+)
 from tests.contract.held_out.registry import SCENARIOS
 from tests.contract.held_out.story import Expected
 
-MODULES = (told, stored, kept, found, answered, shapes, wording, edges)
+MODULES = (told, stored, kept, found, answered, shapes, wording, edges, crowded)
 NAMES = list(SCENARIOS)
 WRITES = ("ingest", "extract", "decide", "create", "update", "delete", "consolidate")
 MAX_EXPLANATION = 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from memtrace_collector.attribution import text
 
@@ -25,6 +26,7 @@ _NAMED = re.compile(
 )
 
 
+@lru_cache(maxsize=4_096)
 def durations(value: str) -> frozenset[int]:
     """The lengths of time that a text names, in whole seconds: two weeks, 14 days, half an hour."""
     found = set()
