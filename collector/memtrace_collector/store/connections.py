@@ -25,6 +25,8 @@ class Connections:
         synchronous: ``NORMAL`` where the file can be rebuilt (a power cut may lose the last
             transactions, never damage the file), ``FULL`` where it is the only copy.
         cache_kib: page cache of the writer.
+        checkpoint_pages: how far the write-ahead log grows between checkpoints; pages that many
+            transactions touch are then copied once for all of them.
 
     Raises:
         DamagedError: the file is no SQLite database, or a damaged one.
@@ -32,7 +34,13 @@ class Connections:
     """
 
     def __init__(
-        self, path: Path, scripts: Sequence[str], *, synchronous: str, cache_kib: int
+        self,
+        path: Path,
+        scripts: Sequence[str],
+        *,
+        synchronous: str,
+        cache_kib: int,
+        checkpoint_pages: int = 1_000,
     ) -> None:
         self.path = path
         self._writing = threading.Lock()
@@ -44,6 +52,7 @@ class Connections:
             self._writer = self._open(cache_kib)
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute(f"PRAGMA synchronous = {synchronous}")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}")
             schema.migrate(self._writer, scripts, path.name)
         except sqlite3.OperationalError:
             raise

@@ -16,6 +16,7 @@ from memtrace_collector.store.facts_reader import SqliteGraphReader
 from memtrace_collector.store.facts_writer import BatchWriter
 
 _CACHE_KIB = 128 * 1024
+_CHECKPOINT_PAGES = 16_384
 _PROJECTION = "projection"
 
 
@@ -30,7 +31,13 @@ class SqliteFactStore(SqliteGraphReader):
     def __init__(
         self, path: Path, *, tenant: str = DEFAULT_TENANT, cache_kib: int = _CACHE_KIB
     ) -> None:
-        connections = Connections(path, schema.FACTS, synchronous="NORMAL", cache_kib=cache_kib)
+        connections = Connections(
+            path,
+            schema.FACTS,
+            synchronous="NORMAL",
+            cache_kib=cache_kib,
+            checkpoint_pages=_CHECKPOINT_PAGES,
+        )
         super().__init__(connections, tenant)
         self._graph_keys: dict[tuple[str, str], int] = {}
 
