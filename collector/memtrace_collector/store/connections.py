@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,7 @@ class Connections:
         self._writing = threading.Lock()
         self._opening = threading.Lock()
         self._local = threading.local()
-        self._readers: list[sqlite3.Connection] = []
+        self._readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
         self._closed = False
         try:
             self._writer = self._open(cache_kib)
@@ -76,14 +77,14 @@ class Connections:
         return self.reader().execute(statement, parameters)
 
     def reader(self) -> sqlite3.Connection:
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._open(_READER_CACHE_KIB)
-            connection.execute("PRAGMA query_only = 1")
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            reader = _Reader(self._open(_READER_CACHE_KIB))
+            reader.connection.execute("PRAGMA query_only = 1")
             with self._opening:
-                self._readers.append(connection)
-            self._local.connection = connection
-        return connection
+                self._readers.add(reader)
+            self._local.reader = reader
+        return reader.connection
 
     def close(self) -> None:
         """Close every connection; idempotent."""
@@ -91,8 +92,9 @@ class Connections:
             if self._closed:
                 return
             self._closed = True
-            for connection in (*self._readers, self._writer):
-                connection.close()
+            for reader in list(self._readers):
+                reader.connection.close()
+            self._writer.close()
 
     def _open(self, cache_kib: int) -> sqlite3.Connection:
         # check_same_thread: a thread's reader is closed by whoever closes the store
@@ -101,6 +103,16 @@ class Connections:
         )
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         return connection
+
+
+class _Reader:
+    """A thread's connection; it goes when its thread does, for a server's threads come and go."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        self.connection.close()
 
 
 def json_list(items: Iterable[object]) -> str:

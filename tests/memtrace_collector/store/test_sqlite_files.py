@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,3 +138,20 @@ def test_closing_twice_is_harmless(tmp_path: Path) -> None:
     store = SqliteFactStore(tmp_path / "facts.db")
     store.close()
     store.close()
+
+
+def test_a_thread_that_ends_leaves_no_connection_open(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    with closing(SqliteFactStore(path)) as store:
+        store.graphs()
+        before = _open_files(path)
+        for _ in range(10):
+            thread = threading.Thread(target=store.graphs)
+            thread.start()
+            thread.join()
+        assert _open_files(path) <= before + 1
+
+
+def _open_files(path: Path) -> int:
+    links = (link for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return sum(os.readlink(link) == str(path) for link in links)
