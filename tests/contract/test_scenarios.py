@@ -39,6 +39,12 @@ MODULES = (told, stored, kept, found, answered, shapes, wording, edges, crowded)
 NAMES = list(SCENARIOS)
 WRITES = ("ingest", "extract", "decide", "create", "update", "delete", "consolidate")
 MAX_EXPLANATION = 600
+ONLY_BY_EVIDENCE = (
+    "data_set_contradicts_its_evidence",
+    "evidence_unknown_to_the_store",
+    "told_under_another_account",
+)
+"""Without their evidence nothing that this answer could read was ever said."""
 
 
 @cache
@@ -47,12 +53,12 @@ def told_facts(name: str) -> tuple[tuple[SpanFacts, ...], Expected]:
     return tuple(scenarios.facts_of(story.otlp())), expected
 
 
-def verdict_from(facts: Iterable[SpanFacts]) -> Verdict:
+def verdict_from(facts: Iterable[SpanFacts], *, evidence_given: bool = True) -> Verdict:
     store = InMemoryFactStore.of(facts)
     (flag,) = store.flags()
     answer = flags.resolve(store, flag)
     assert answer is not None
-    return attribute(load_case(store, answer, flag))
+    return attribute(load_case(store, answer, flag, evidence_given=evidence_given))
 
 
 @cache
@@ -108,6 +114,14 @@ def test_scenario_without_one_write_is_never_blamed_on_something_else(name: str)
             continue  # of such a process nothing at all is known
         verdict = verdict_from(facts[:number] + facts[number + 1 :])
         assert verdict.stage in allowed, (lost.operation, verdict.explanation)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scenario_without_its_evidence_keeps_its_verdict(name: str) -> None:
+    facts, expected = told_facts(name)
+    verdict = verdict_from(facts, evidence_given=False)
+    allowed = ("never_told",) if name in ONLY_BY_EVIDENCE else expected.types
+    assert verdict.error_type in (*allowed, "insufficient_evidence"), verdict.explanation
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -221,7 +221,7 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
     if owner_was_lost(source, content):
         return True
     subject = (sought.need.question | sought.keys) & said
-    return bool(said - carrying - sought.need.question) or (
+    return bool(text.unlike(said - sought.need.question, carrying)) or (
         text.negated(source, subject) != text.negated(content, subject)
     )
 

@@ -24,8 +24,9 @@ _ASKS_WHEN = re.compile(
 _INFERS = re.compile(
     r"\b(?:would|likely|might|could|should|can i|may i|is it (?:ok|safe|likely))\b", re.IGNORECASE
 )
-_LIST_BREAK = re.compile(r"\s*(?:[,;\n、，；]|\band\b|&|和)+\s*", re.IGNORECASE)
-_LIST_MARK = re.compile(r"[;\n、；&和]|\band\b|,.*,", re.IGNORECASE)
+_AND = r"\b(?:and|und|et|y)\b"
+_LIST_BREAK = re.compile(rf"\s*(?:[,;\n、，；]|{_AND}|&|和)+\s*", re.IGNORECASE)
+_LIST_MARK = re.compile(rf"[;\n、；&和]|{_AND}|,.*,", re.IGNORECASE)
 """One comma alone makes no list: "Lisbon, Portugal" is one thing."""
 
 

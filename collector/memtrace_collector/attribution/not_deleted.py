@@ -14,7 +14,9 @@ from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 
 _FORGET = re.compile(
-    r"\b(?:forget|delete|remove|erase|don't (?:keep|store|remember|save))\b|忘记|删除|忘れて|削除",
+    r"\b(?:forget|delete|remove|erase|don't (?:keep|store|remember|save))\b"
+    r"|\b(?:vergiss|vergesst|vergessen|lösch|entfern|olvid|borra|elimina|oubli|supprim|efface"
+    r"|dimentica|esque[cç])\w*|忘记|删除|忘れて|削除|잊어|삭제",
     re.IGNORECASE,
 )
 

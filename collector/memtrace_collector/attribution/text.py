@@ -48,12 +48,21 @@ _STOP_WORDS = """
     currently still may might shall must dr mr mrs ms prof got get one way let know think say
     tell call name called named time thing
 """
-STOP_WORDS = frozenset(_STOP_WORDS.split())
+_STOP_WORDS_ELSEWHERE = """
+    der das dem des ein eine einen einem einer ist sind und oder im auf für mit von zu zum zur mein
+    meine meinen meiner dein deine ich du er sie wir ihr wie wo wann wer
+    el la los las un una unos unas y o en es mi mis su sus que por para con del al lo de
+    le les une du et est dans mes ses je tu il elle nous vous qui où
+    il gli di che nel um uma os da na meu minha
+"""
+"""German, Spanish, French, Italian and Portuguese; none that says something in English."""
+STOP_WORDS = frozenset(_STOP_WORDS.split()) | frozenset(_STOP_WORDS_ELSEWHERE.split())
 """Words that carry no information of their own (after contraction marks are removed)."""
 
 _NEGATIONS = """
     no not never none nobody nothing neither nor without cannot cant dont doesnt didnt isnt
     arent wasnt werent wont wouldnt shouldnt couldnt hasnt havent hadnt aint
+    nicht kein keine keinen nie nunca jamais pas
 """
 NEGATIONS = frozenset(_NEGATIONS.split())
 _NEGATION_REACH = 4
@@ -223,6 +232,16 @@ def proper_names(text: str) -> frozenset[str]:
             names.add(word.token)
         previous = word
     return frozenset(names - GENERIC_NAMES)
+
+
+def unlike(tokens: Iterable[str], known: frozenset[str]) -> frozenset[str]:
+    """Those tokens that are no form of a known one: most of the shorter word must lead both."""
+    return frozenset(token for token in tokens if not any(_same_word(token, k) for k in known))
+
+
+def _same_word(one: str, other: str) -> bool:
+    lead = max(4, min(len(one), len(other)) - 1)
+    return one == other or (one.isalpha() and other.isalpha() and one[:lead] == other[:lead])
 
 
 def numbers(tokens: Iterable[str]) -> frozenset[str]:

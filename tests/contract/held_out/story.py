@@ -153,7 +153,7 @@ class Story:
         if told and self.captured:
             span_attributes[semconv.MEMTRACE_VALUES] = json.dumps(told, ensure_ascii=False)
         start = int(self.now.timestamp() * 1_000_000_000)
-        span = {
+        span: dict[str, Any] = {
             "traceId": self._trace,
             "spanId": self._hex(16),
             "name": semconv.SPAN_NAMES[name],
@@ -209,13 +209,11 @@ class Story:
     def extract(self, messages: Ref | Sequence[Ref], *facts: str, **lineage: Any) -> Step:
         """Facts of one message (with edges) or of a batch (without)."""
         made = [self.value(semconv.KIND_FACT, fact) for fact in facts]
-        single = isinstance(messages, (Step, str))
-        if single:
-            edges = [[_ref(messages), fact, "extracted_from"] for fact in made]  # type: ignore[arg-type]
-            if edges:
-                lineage.setdefault("edges", edges)
-        inputs = [messages] if single else list(messages)  # type: ignore[arg-type]
-        return self.step("extract", inputs=inputs, outputs=made, **lineage)
+        if isinstance(messages, (Step, str)):
+            messages = [messages]
+            edges = [[_ref(messages[0]), fact, "extracted_from"] for fact in made]
+            lineage.setdefault("edges", edges)
+        return self.step("extract", inputs=list(messages), outputs=made, **lineage)
 
     def decide(self, *decisions: Sequence[Any], **lineage: Any) -> Step:
         """``(fact or None, action, target or None[, status])`` each."""
