@@ -183,10 +183,8 @@ class MemoryOperation:
         ``trace_id`` and ``span_id`` are lower-case hex digits.
         """
         ref = self._take(variable)
-        ids = (int(trace_id, 16), int(span_id, 16))
-        if ref and self._record:
-            self._record.sources[ref] = ids
-            self._map(semconv.FROM)[ref] = f"{ids[0]:032x}-{ids[1]:016x}"
+        if ref:
+            self._map(semconv.FROM)[ref] = f"{int(trace_id, 16):032x}-{int(span_id, 16):016x}"
 
     @_while_open
     def time(self, variable: VariableLike, when: datetime | str | float) -> None:

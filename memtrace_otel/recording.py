@@ -27,6 +27,7 @@ MAX_ENTRIES = 10 * semconv.MAX_REFERENCES
 _RECORD_STEPS = (semconv.STEP_CREATE, semconv.STEP_UPDATE, semconv.STEP_DELETE)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 _NONE: list[Any] = []
+_NO_SOURCES: Mapping[str, str] = {}
 
 
 class Begin(NamedTuple):
@@ -48,7 +49,6 @@ class Record:
     Attributes:
         fields: keys of ``memtrace.lineage`` with what was given for them.
         texts: reference -> content as text, for variables whose content is known.
-        sources: reference -> (trace id, span id) of the operation that is meant.
         attributes: further span attributes.
     """
 
@@ -58,7 +58,6 @@ class Record:
         "begin",
         "fields",
         "runtime",
-        "sources",
         "span",
         "texts",
     )
@@ -69,7 +68,6 @@ class Record:
         self.begin = begin
         self.fields: dict[str, Any] = {}
         self.texts: dict[str, str] = {}
-        self.sources: dict[str, tuple[int, int]] = {}
         self.attributes: dict[str, AttributeValue] = {}
         self._keeps_all = runtime.config.capture_content
 
@@ -151,7 +149,7 @@ class Record:
 
     def _add_links(self, span: Span) -> None:
         fields = self.fields
-        sources = self.sources
+        sources: Mapping[str, str] = fields.get(semconv.FROM, _NO_SOURCES)
         read = fields.get(semconv.INPUTS, _NONE)
         if semconv.SHOWN in fields:
             read = read + fields[semconv.SHOWN]
@@ -166,7 +164,7 @@ class Record:
             self.begin.step,
             trace_id=context.trace_id,
             excluded=(context.span_id, self.begin.parent_span_id),
-            named=[_named(*ids) for ids in sources.values()],
+            named=[_named(source) for source in sources.values()],
             read=read,
             fetched=fetched,
             superseded=superseded,
@@ -274,9 +272,14 @@ def qualified_name(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _named(trace_id: int, span_id: int) -> SpanContext:
+def _named(source: str) -> SpanContext:
+    """The span that an entry of ``from`` names: 32 and 16 hex digits."""
+    trace_id, _, span_id = source.partition("-")
     return SpanContext(
-        trace_id, span_id, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED)
+        int(trace_id, 16),
+        int(span_id, 16),
+        is_remote=True,
+        trace_flags=TraceFlags(TraceFlags.SAMPLED),
     )
 
 
