@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Sequence
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_collector.graph.facts import OperationKey
+from memtrace_collector.otlp.attributes import AttributeValue, encode
 from memtrace_otel import canonical_json, semconv
 
 SERVICE_NAME = "memtrace-otel"
@@ -30,8 +30,8 @@ def flag_request(
     The span's ids derive from what it says: saying it again is the same flag.
     """
     said = canonical_json.dumps([*answer, expected, list(evidence), reason])
-    ids = hashlib.sha256(f"memtrace.flag {said}".encode()).digest()
-    attributes: dict[str, str | int | Sequence[str] | None] = {
+    ids = hashlib.sha256(f"memtrace.flag {said}".encode("utf-8", "replace")).digest()
+    attributes: dict[str, AttributeValue | None] = {
         semconv.MEMTRACE_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
         semconv.MEMTRACE_STEP: semconv.STEP_FLAG,
         semconv.MEMTRACE_FLAG_TRACE_ID: answer.trace_id,
@@ -48,12 +48,12 @@ def flag_request(
         kind=Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=now_ns,
         end_time_unix_nano=now_ns,
-        attributes=[_attribute(k, v) for k, v in attributes.items() if v is not None],
+        attributes=encode(attributes),
         links=[_link(answer)],
     )
     request = ExportTraceServiceRequest()
     resource = request.resource_spans.add()
-    resource.resource.attributes.append(_attribute(semconv.SERVICE_NAME, SERVICE_NAME))
+    resource.resource.attributes.extend(encode({semconv.SERVICE_NAME: SERVICE_NAME}))
     resource.scope_spans.add(spans=[span]).scope.name = SERVICE_NAME
     return bytes(request.SerializeToString())
 
@@ -62,17 +62,5 @@ def _link(answer: OperationKey) -> Span.Link:
     return Span.Link(
         trace_id=bytes.fromhex(answer.trace_id),
         span_id=bytes.fromhex(answer.span_id),
-        attributes=[_attribute(semconv.LINK_RELATION, semconv.RELATION_FLAGS)],
+        attributes=encode({semconv.LINK_RELATION: semconv.RELATION_FLAGS}),
     )
-
-
-def _attribute(key: str, value: str | int | Sequence[str]) -> KeyValue:
-    return KeyValue(key=key, value=_any(value))
-
-
-def _any(value: str | int | Sequence[str]) -> AnyValue:
-    if isinstance(value, str):
-        return AnyValue(string_value=value)
-    if isinstance(value, int):
-        return AnyValue(int_value=value)
-    return AnyValue(array_value=ArrayValue(values=[_any(item) for item in value]))

@@ -13,7 +13,6 @@ from memtrace_collector.api.case_slice import case_slice, span_keys
 from memtrace_collector.api.flagging import flag_request
 from memtrace_collector.api.history import history_json
 from memtrace_collector.api.impact import impact_json
-from memtrace_collector.api.otlp_json import to_json
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json
 from memtrace_collector.api.receipt import about_json, receipt_json
 from memtrace_collector.api.shapes import (
@@ -35,6 +34,7 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.resolution import Occurrence
 from memtrace_collector.graph.slice import slice_of
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.otlp.json_form import to_json
 from memtrace_collector.store.base import CaseStore, FactStore
 from memtrace_otel import semconv, variables
 

@@ -27,6 +27,7 @@ from memtrace_collector.dialects.smartcomment_document import (
     OperationRow,
     parse,
 )
+from memtrace_collector.otlp.attributes import AttributeValue, encode
 from memtrace_otel import semconv, variables
 from memtrace_otel.variables import PLAIN
 
@@ -317,16 +318,5 @@ def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _put(attributes: Any, name: str, value: bool | int | str | list[str]) -> None:
-    item = attributes.add()
-    item.key = name
-    if isinstance(value, bool):
-        item.value.bool_value = value
-    elif isinstance(value, int):
-        item.value.int_value = value
-    elif isinstance(value, str):
-        item.value.string_value = _clean(value)
-    else:
-        item.value.array_value.SetInParent()
-        for text in value:
-            item.value.array_value.values.add().string_value = _clean(text)
+def _put(attributes: Any, name: str, value: AttributeValue) -> None:
+    attributes.extend(encode({name: value}))

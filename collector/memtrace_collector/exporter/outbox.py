@@ -107,8 +107,7 @@ class OutboxSender:
         """Deliver until ``stop``."""
         while not stop.is_set():
             try:
-                self.run_once(stop)
-                pause = _IDLE_SECONDS
+                pause = 0.0 if self.run_once(stop) else _IDLE_SECONDS
             except Exception:
                 self._metrics.add("memtrace.outbox.failures", 1)
                 logger.exception("the outbox could not be read or written")
