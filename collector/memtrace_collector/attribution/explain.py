@@ -23,24 +23,22 @@ _SENTENCES = {
         "reads, at {op}."
     ),
     "omission": "The needed information was never extracted: {op} read it and no fact is about it.",
-    "distortion": "The needed information was changed when it was extracted, at {op}{aspect}.",
+    "distortion": "The needed information was changed on its way into memory, at {op}{aspect}.",
     "invented": "The reply rests on a fact that nothing supports, made at {op}.",
     "not_stored": (
         "The needed information was extracted but never stored; it was lost at {op}{mechanism}."
     ),
     "not_updated": "The new value was stored beside the old one instead of replacing it, at {op}.",
     "overwritten": (
-        "The record that held the needed information was overwritten by another fact; {op} "
-        "chose it{mechanism}."
+        "The record that held the needed information was overwritten by another fact, at "
+        "{op}{mechanism}."
     ),
     "merged_wrong": (
         "The record that held the needed information was rewritten wrongly; {op} wrote the "
         "new text."
     ),
     "compacted_away": "The needed information was lost when memory was condensed, at {op}.",
-    "wrongly_deleted": (
-        "The record that held the needed information was deleted; {op} chose it{mechanism}."
-    ),
+    "wrongly_deleted": "The record that held the needed information was deleted, at {op}.",
     "not_deleted": (
         "What memory was asked to forget was still there and used; {op} did not delete it."
     ),

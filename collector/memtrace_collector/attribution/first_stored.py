@@ -132,7 +132,7 @@ def omission(sought: Sought) -> Finding | None:
         claims=(
             claim("says it", next(iter(view.producers(first.source)), None), first.source),
             claim(
-                f"read it and made {len(first.made)} facts of it, none about it",
+                f"read it; of the facts that it made ({len(first.made)}) none is about it",
                 first.operation,
                 first.source,
             ),

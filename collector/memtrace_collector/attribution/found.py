@@ -147,12 +147,17 @@ def bad_query(sought: Sought) -> Finding | None:
                     first_wrong=ref,
                     claims=(
                         claim(
-                            f"dropped {', '.join(sorted(lost))} from the user's words", author, ref
+                            f"dropped {_as_written(asked, lost)} from the user's words", author, ref
                         ),
                         claim("was searched with it", op, ref),
                     ),
                 )
     return None
+
+
+def _as_written(asked: str, tokens: frozenset[str]) -> str:
+    found = [word.surface for word in text.words(asked) if word.token in tokens]
+    return ", ".join(dict.fromkeys(found))
 
 
 def _subject(view: View, refs: tuple[str, ...]) -> frozenset[str]:
