@@ -118,3 +118,13 @@ class _Reader:
 def json_list(items: Iterable[object]) -> str:
     """A list as one parameter, for ``json_each(?)``: any length, and never part of the SQL."""
     return json.dumps(list(items))
+
+
+def take_numbers(connection: sqlite3.Connection, name: str, count: int) -> int:
+    """The first of ``count`` fresh numbers: rows of one batch stay together on disk."""
+    row = connection.execute(
+        "INSERT INTO counter VALUES (?1, ?2)"
+        " ON CONFLICT DO UPDATE SET value = value + ?2 RETURNING value",
+        (name, count),
+    ).fetchone()
+    return int(row[0]) - count + 1

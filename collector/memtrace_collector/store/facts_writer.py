@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from memtrace_collector.graph import content, merge
+from memtrace_collector.graph import merge
 from memtrace_collector.graph.facts import Flag, Operation, SpanFacts, Value
 from memtrace_collector.graph.reader import SequenceNumber
 from memtrace_collector.graph.references import used_by
-from memtrace_collector.graph.terms import terms
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied
-from memtrace_collector.store.connections import json_list
+from memtrace_collector.store.connections import take_numbers
 from memtrace_collector.store.encoding import Place
+from memtrace_collector.store.values_writer import ValueWriter
 from memtrace_otel import variables
 
 RESPONSE, CONVERSATION = 0, 1
@@ -83,7 +82,7 @@ class BatchWriter:
                     flags[flag_key] = flag
             _take_farewell(numbers, facts)
         self._write_operations(slots)
-        self._write_values(values.values())
+        ValueWriter(self.connection, self._graph_of).write(values.values())
         self._write_flags(flags.values())
         self._write_numbers(numbers)
         return Applied(self._added, self._duplicates, self._conflicts)
@@ -139,7 +138,7 @@ class BatchWriter:
         if not fresh:
             return
         fresh.sort(key=lambda slot: (self._graph_key(slot.operation), slot.operation.start_ns))
-        first = self._take_numbers("operation", len(fresh))
+        first = take_numbers(self.connection, "operation", len(fresh))
         rows = [
             _Row(graph, operation_id(graph, number), slot.operation)
             for number, slot in enumerate(fresh, first)
@@ -198,66 +197,6 @@ class BatchWriter:
         )
         self._thinned.add(graph)
 
-    def _write_values(self, values: Iterable[Value]) -> None:
-        by_graph: dict[int, dict[str, Value]] = {}
-        for value in values:
-            graph = self._graph_of(value.tenant, value.graph_id)
-            by_graph.setdefault(graph, {})[value.ref] = value
-        winners: list[tuple[int, Value]] = []
-        for graph, wanted in sorted(by_graph.items()):
-            for ref, (row_id, known) in self._known_values(graph, wanted).items():
-                if merge.value_wins(wanted[ref], known):
-                    self._remove_value(graph, row_id, known)
-                else:
-                    del wanted[ref]
-            winners.extend((graph, wanted[ref]) for ref in sorted(wanted))
-        self._insert_values(winners)
-
-    def _known_values(self, graph: int, wanted: dict[str, Value]) -> dict[str, tuple[int, Value]]:
-        rows = self.connection.execute(
-            "SELECT id, ref, cut, verified, content FROM value"
-            " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))",
-            (graph, json_list(wanted)),
-        ).fetchall()
-        return {
-            ref: (
-                row_id,
-                dataclasses.replace(
-                    wanted[ref],
-                    content=encoding.content(body),
-                    cut=bool(cut),
-                    verified=bool(verified),
-                ),
-            )
-            for row_id, ref, cut, verified, body in rows
-        }
-
-    def _insert_values(self, values: list[tuple[int, Value]]) -> None:
-        if not values:
-            return
-        first = self._take_numbers("value", len(values))
-        self.connection.executemany(
-            "INSERT INTO value(id, graph, ref, cut, verified, content) VALUES (?,?,?,?,?,?)",
-            [
-                (row_id, graph, v.ref, v.cut, v.verified, encoding.value_content(v))
-                for row_id, (graph, v) in enumerate(values, first)
-            ],
-        )
-        self.connection.executemany(
-            "INSERT INTO value_text(rowid, scope, body) VALUES (?,?,?)",
-            [
-                (row_id, *_searchable(graph, value))
-                for row_id, (graph, value) in enumerate(values, first)
-            ],
-        )
-
-    def _remove_value(self, graph: int, row_id: int, value: Value) -> None:
-        self.connection.execute(
-            "INSERT INTO value_text(value_text, rowid, scope, body) VALUES('delete',?,?,?)",
-            (row_id, *_searchable(graph, value)),
-        )
-        self.connection.execute("DELETE FROM value WHERE id = ?", (row_id,))
-
     def _write_flags(self, flags: Iterable[Flag]) -> None:
         for flag in flags:
             old = self.connection.execute(
@@ -311,15 +250,6 @@ class BatchWriter:
             ).fetchone()
             key = self.graph_keys[tenant, graph_id] = int(row[0])
         return key
-
-    def _take_numbers(self, name: str, count: int) -> int:
-        """The first of ``count`` fresh numbers: rows of one batch stay together on disk."""
-        row = self.connection.execute(
-            "INSERT INTO counter VALUES (?1, ?2)"
-            " ON CONFLICT DO UPDATE SET value = value + ?2 RETURNING value",
-            (name, count),
-        ).fetchone()
-        return int(row[0]) - count + 1
 
 
 def operation_id(graph: int, number: int) -> int:
@@ -379,13 +309,3 @@ def _named(row: _Row) -> list[tuple[str, int, str, int, int]]:
         (CONVERSATION, row.operation.conversation_id),
     )
     return [(row.operation.tenant, kind, name, row.graph, row.id) for kind, name in names if name]
-
-
-def _searchable(graph: int, value: Value) -> tuple[str, str]:
-    kind = value.ref.partition(":")[0]
-    return scope(graph, kind), " ".join(terms(content.plain_text(value)))
-
-
-def scope(graph: int, kind: str) -> str:
-    """Search terms that confine a search to a graph and a kind."""
-    return f"g{graph} k{kind}"
