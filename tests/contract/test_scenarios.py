@@ -27,6 +27,7 @@ from tests.contract.held_out import (
     edges,
     found,
     kept,
+    mixed,
     shapes,
     stored,
     told,
@@ -35,7 +36,7 @@ from tests.contract.held_out import (
 from tests.contract.held_out.registry import SCENARIOS
 from tests.contract.held_out.story import Expected
 
-MODULES = (told, stored, kept, found, answered, shapes, wording, edges, crowded)
+MODULES = (told, stored, kept, found, answered, shapes, wording, edges, crowded, mixed)
 NAMES = list(SCENARIOS)
 WRITES = ("ingest", "extract", "decide", "create", "update", "delete", "consolidate")
 MAX_EXPLANATION = 600
