@@ -15,6 +15,8 @@ from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
+MOST_OF_IT = 0.5
+"""A reply builds on an item when more than this share of its content stands in it."""
 FREE_WORDS = 4
 """An expected answer of so many common words is often given in others."""
 
@@ -162,7 +164,7 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
     share = text.coverage(content - sought.item.tokens, carrying)
     return (
         _response(sought, "wrong_reasoning", "builds on the right item and gets it wrong")
-        if share >= 0.5
+        if share > MOST_OF_IT
         else None
     )
 

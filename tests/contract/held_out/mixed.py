@@ -122,7 +122,7 @@ def extracted_the_second_time(s: Story) -> Expected:
 @scenario("The user corrects with something that memory had and did not find.")
 def user_corrects_with_what_was_known(s: Story) -> Expected:
     s.day(1)
-    told = s.learn("We named the van Bluebell.")
+    s.learn("We named the van Bluebell.")
     s.day(2)
     other = s.learn("The van needs new tyres.")
     turn = s.turn("What did we name the van?", "You named it Rusty.", other.record)
