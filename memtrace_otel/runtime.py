@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 
 from opentelemetry import trace
@@ -48,16 +47,24 @@ class Runtime:
         self.lineage = LineageIndex()
         self.recent = DeferredValues()
         self.sequence = ProcessSequence()
+        self._digests: Digests | None = None
         self._tracer: Tracer | None = None
         self._traced: TracerProvider | None = None
         with guard("tracer provider"):
             # Also loads the provider that OTEL_PYTHON_TRACER_PROVIDER may name.
             trace.get_tracer_provider()
 
-    @cached_property
+    @property
     def digests(self) -> Digests:
         """Digests under this process's key; the first use may read or make the key file."""
-        return Digests(digest_key.load(self.config))
+        return self._digests or self._load_digests()
+
+    def _load_digests(self) -> Digests:
+        # Not functools.cached_property: before Python 3.12 its lock may be held across a fork.
+        with _lock:
+            if self._digests is None:
+                self._digests = Digests(digest_key.load(self.config))
+            return self._digests
 
     @property
     def key(self) -> DigestKey:
@@ -94,7 +101,7 @@ class Runtime:
 
 _ASK = trace.NoOpTracerProvider()
 """Marks a missing attribute, as no provider can be this object."""
-_lock = threading.Lock()
+_lock = threading.RLock()
 _current: Runtime | None = None
 
 
@@ -148,7 +155,7 @@ def distribution_version() -> str:
 
 def _after_fork() -> None:
     global _lock  # noqa: PLW0603  # the parent's lock may have been held by another thread
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     if _current is not None:
         _current.after_fork()
 

@@ -277,7 +277,7 @@ def function():
     return 3
 assert function() == 3
 memtrace.flag(trace_id="ab")
-assert "digests" not in vars(runtime.get())
+assert runtime.get()._digests is None
 """,
         MEMTRACE_DIGEST_KEY="",
         XDG_STATE_HOME=str(tmp_path),
