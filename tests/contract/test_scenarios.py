@@ -10,7 +10,9 @@ import dataclasses
 import random
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +21,9 @@ from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.graph.loader import load_case
+from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.contract import scenarios
 from tests.contract.held_out import (
     answered,
@@ -155,3 +159,16 @@ def test_argument_of_a_scenario_is_short_names_its_operation_and_points_at_spans
 def test_every_type_of_the_table_has_a_scenario() -> None:
     covered = {told_facts(name)[1].types[0] for name in NAMES}
     assert covered == set(STAGE_OF)
+
+
+def test_all_scenarios_in_one_sqlite_store_give_the_same_verdicts(tmp_path: Path) -> None:
+    with closing(SqliteFactStore(tmp_path / "facts.db")) as store:
+        begin = LogPosition(1, 0)
+        batch = [(begin, facts) for name in NAMES for facts in told_facts(name)[0]]
+        store.apply(batch, LogPosition(1, 1))
+        verdicts = {}
+        for flag in store.flags():
+            answer = flags.resolve(store, flag)
+            assert answer is not None
+            verdicts[answer.key] = attribute(load_case(store, answer, flag))
+    assert verdicts == {verdict_of(name).answer: verdict_of(name) for name in NAMES}

@@ -149,7 +149,7 @@ def reindexed_document(s: Story) -> Expected:
 
 @scenario("A stale page came from the cache, another read has the new one.")
 def stale_document(s: Story) -> Expected:
-    book = "corpus:rules"
+    book = "corpus:house-rules"
     s.day(1, "librarian")
     old = s.value(semconv.KIND_DOCUMENT, "Quiet hours begin at 23:00.", "rules/4")
     s.step("ingest", outputs=[old], roles={old: "document"}, graph=book)
