@@ -32,9 +32,9 @@ from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.prometheus import Telemetry
 
-STOP_SECONDS = 6.0
+STOP_SECONDS = 4.0
 """From the moment nothing more comes in; what is not finished then goes on at the next start."""
-JOIN_SECONDS = 2.0
+JOIN_SECONDS = 1.0
 """Of these, kept for the stages to stop."""
 DESTINATION = "default"
 FORWARD_CURSOR = f"forward:{DESTINATION}"
