@@ -100,6 +100,21 @@ class Config:
         self.server.validate()
         self.forward.validate()
         self.attribution.validate()
+        if self.forward.url and self._is_own_door(self.forward.url):
+            raise ConfigError(
+                f"forward.url: {self.forward.url} is where this service itself listens, so spans "
+                "would go in circles; name the next hop, or listen elsewhere with --http-port and "
+                "--grpc-port"
+            )
+
+    def _is_own_door(self, url: str) -> bool:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        ours = host == self.server.host or (is_loopback(host) and self._listens_on_loopback())
+        return ours and parts.port in (self.server.grpc_port, self.server.http_port)
+
+    def _listens_on_loopback(self) -> bool:
+        return is_loopback(self.server.host) or self.server.host in ("0.0.0.0", "::")  # noqa: S104  # compared, not bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,3 +84,21 @@ def test_the_shipped_file_names_every_setting_and_is_valid() -> None:
 
 def test_an_empty_environment_variable_is_none() -> None:
     assert config.load({}, {"MEMTRACE_HTTP_PORT": ""}).server.http_port == 4318
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("http://localhost:4318", True),
+        ("grpc://127.0.0.1:4317", True),
+        ("http://localhost:14318", False),
+        ("http://jaeger:4318", False),
+    ],
+)
+def test_spans_are_not_forwarded_to_where_they_came_in(url: str, refused: bool) -> None:
+    settings = config.Config(forward=config.ForwardConfig(url=url))
+    if refused:
+        with pytest.raises(ConfigError, match="in circles"):
+            settings.validate()
+    else:
+        settings.validate()
