@@ -8,7 +8,8 @@ operation   one operation with 10 inputs and 10 outputs of 100 characters each, 
             OpenTelemetry span given the same finished attributes and links
 no-sdk      the same without an SDK
 foreground  latency of the application thread with the stock OTLP/HTTP exporter and a sink in
-            another process, one operation per 0.3 ms of work (reference/baselines.md, 7b)
+            another process, one operation per 0.3 ms of work; with what other processes wrote
+            as 10 inputs, 3 outputs and so no links, and as under "operation"
 memory      resident memory over many operations
 """
 
@@ -88,9 +89,15 @@ def workload(count: int) -> Iterator[Work]:
         written.append(outputs)
 
 
+def reading(count: int) -> Iterator[Work]:
+    """``count`` operations, each reading what other processes wrote."""
+    for number in range(1, count + 1):
+        yield Work(records(-number), records(number)[:3])
+
+
 def records(number: int) -> list[tuple[str, str]]:
     """Ten texts, each with the library's id of its record."""
-    ids = [f"{number:08x}-0000-4000-8000-{value:012x}" for value in range(VALUES)]
+    ids = [f"{number % 2**32:08x}-0000-4000-8000-{value:012x}" for value in range(VALUES)]
     return list(zip(texts(number), ids))
 
 
@@ -225,23 +232,44 @@ def bench_foreground(repeats: int, count: int) -> None:
         port = sink.stdout.readline().strip() if sink.stdout else ""
         print(f"{'application thread, us':42}{'p50':>8}{'p90':>8}{'p99':>8}{'p99.9':>8}")
         for _ in range(repeats):
-            for label, endpoint in (
-                ("no spans", None),
-                ("one operation each, OTLP/HTTP", f"http://127.0.0.1:{port}/v1/traces"),
+            url = f"http://127.0.0.1:{port}/v1/traces"
+            for label, endpoint, work, make in (
+                ("no spans", None, reading, None),
+                ("bare span, one packed attribute", url, reading, bare_packed),
+                ("10 inputs, 3 outputs, no links", url, reading, None),
+                ("10 inputs, 10 outputs, 3 links", url, workload, None),
             ):
-                print(f"{label:42}{percentiles(foreground(endpoint, count))}", flush=True)
+                samples = foreground(endpoint, list(work(count)), make)
+                print(f"{label:42}{percentiles(samples)}", flush=True)
     finally:
         sink.kill()
         sink.wait()
 
 
-def foreground(endpoint: str | None, count: int) -> list[float]:
+def bare_packed(provider: TracerProvider) -> Callable[[Work], None]:
+    """A span with one packed attribute and 600 characters of text: baselines 7b, "packed"."""
+    tracer = provider.get_tracer("bare", "1")
+
+    def record_bare(work: Work) -> None:
+        packed = json.dumps({"inputs": [id for _, id in work.inputs]}, separators=(",", ":"))
+        attributes = {"memtrace.lineage": packed, "text": "x" * 600}
+        with tracer.start_as_current_span("search_memory", attributes=attributes):
+            pass
+
+    return record_bare
+
+
+def foreground(
+    endpoint: str | None,
+    work: list[Work],
+    make: Callable[[TracerProvider], Callable[[Work], None]] | None = None,
+) -> list[float]:
     provider = TracerProvider(shutdown_on_exit=False)
     if endpoint:
         exporter = OTLPSpanExporter(endpoint=endpoint)
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
     install(provider)
-    work = list(workload(count))
+    run = make(provider) if make else record
     samples = []
     for arguments in work:
         started = time.perf_counter()
@@ -249,7 +277,7 @@ def foreground(endpoint: str | None, count: int) -> list[float]:
         for number in range(14_000):
             total += number
         if endpoint:
-            record(arguments)
+            run(arguments)
         samples.append((time.perf_counter() - started) * 1e6)
     provider.shutdown()
     return samples
