@@ -20,7 +20,7 @@ from memtrace_collector.demo.processes import server
 from memtrace_collector.demo.truth import Recorded, Records, recorded
 from memtrace_collector.errors import UnreachableError, WrongUseError
 
-VERDICT_SECONDS = 60.0
+VERDICT_SECONDS = 120.0
 _POLL_SECONDS = 0.2
 
 Progress = Callable[[str], None]
