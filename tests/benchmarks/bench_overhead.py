@@ -270,6 +270,8 @@ def foreground(
         provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=1000))
     install(provider)
     run = make(provider) if make else record
+    gc.collect()
+    gc.freeze()  # the prepared arguments are not the host's
     samples = []
     for arguments in work:
         started = time.perf_counter()
@@ -279,6 +281,7 @@ def foreground(
         if endpoint:
             run(arguments)
         samples.append((time.perf_counter() - started) * 1e6)
+    gc.unfreeze()
     provider.shutdown()
     return samples
 
