@@ -14,6 +14,7 @@ from memtrace_otel.instrumentors.mem0_stages import (
     Row,
     Stage,
     attributes,
+    number_of,
     rows_of,
     score_kind,
 )
@@ -48,7 +49,7 @@ class ReadStage(Stage):
         items = items_of(result)
         self.operation.attribute(semconv.GEN_AI_MEMORY_RECORD_COUNT, len(items))
         for item in items:
-            self.deliver(item["id"], item, _number(item.get("score")))
+            self.deliver(item["id"], item, number_of(item.get("score")))
 
 
 class SearchStage(ReadStage):
@@ -124,7 +125,7 @@ class RerankStage(Stage):
         kept_ids = {str(item["id"]) for item in kept}
         self._search.reranked({str(item["id"]) for item in self._given})
         for item, version in zip(kept, self._versions(kept)):
-            self.operation.delivered(version, _number(item.get("rerank_score")))
+            self.operation.delivered(version, number_of(item.get("rerank_score")))
         self.operation.score_kind(_rerank_score_kind(self.memory))
         for item, version in zip(self._given, self._versions(self._given)):
             if str(item["id"]) not in kept_ids:
@@ -176,11 +177,6 @@ def _rerank_score_kind(memory: object) -> str:
     config = getattr(getattr(memory, "config", None), "reranker", None)
     known = getattr(config, "provider", None) in _CROSS_ENCODERS
     return "cross_encoder" if known else "other"
-
-
-def _number(value: object) -> float | None:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if known else None  # type: ignore[arg-type]
 
 
 def _has_expired(payload: Mapping[str, Any]) -> bool:

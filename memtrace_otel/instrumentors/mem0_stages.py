@@ -106,9 +106,14 @@ def _row(item: object) -> Row | None:
     identifier, payload = getattr(item, "id", None), getattr(item, "payload", None)
     if identifier is None or not isinstance(payload, Mapping):
         return None
-    score = getattr(item, "score", None)
-    known = isinstance(score, (int, float)) and not isinstance(score, bool)
-    return Row(str(identifier), payload, float(score) if known else None)  # type: ignore[arg-type]
+    return Row(str(identifier), payload, number_of(getattr(item, "score", None)))
+
+
+def number_of(value: object) -> float | None:
+    """A score as a number; ``None`` for what is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value)
 
 
 def score_kind(memory: object) -> str:

@@ -275,10 +275,6 @@ def _weekday(match: re.Match[str], anchor: date | None) -> _Readings:
     return [_day(preceding), _day(anchor + timedelta(days=ahead)), _day(following)]
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
 _MONTH_ALONE = re.compile(
     r"\b(?:[Ii]n|[Ss]ince|[Dd]uring|until|by|from|[Ll]ast|[Nn]ext|this|early|mid|late|of)[ -]"
     "(?P<month>" + "|".join(name for name in calendar.month_name if name) + r")(?=\W|$)"

@@ -96,9 +96,14 @@ def _records(
         else:
             reference = f"{semconv.KIND_MEMORY}:{record}@{semconv.UNKNOWN_VERSION}"
         references.append(reference)
-        number = isinstance(score, (int, float)) and not isinstance(score, bool)
-        scores.append(float(score) if number else None)  # type: ignore[arg-type]  # checked above
+        scores.append(_number(score))
     return tuple(references), tuple(scores)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value)
 
 
 def _record_items(attributes: Attributes) -> list[dict[str, object]]:
