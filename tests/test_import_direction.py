@@ -23,7 +23,7 @@ SDK_USERS = {"memtrace_otel.sampler", "memtrace_otel.testing"}
 """Loaded by the SDK itself and by tests."""
 INSTRUMENTED = ("mem0", "openai")
 SHARED = {"memtrace_otel.semconv", "memtrace_otel.variables", "memtrace_otel.canonical_json"}
-WIRING = {"__main__", "app", "cli", "commands", "demo", "runtime"}
+WIRING = {"__main__", "app", "bench", "cli", "commands", "demo", "runtime"}
 """Only these know everyone."""
 SUPPORT = {"config", "errors", "otlp", "telemetry"}
 """Known to everyone; they know no stage."""
@@ -113,7 +113,7 @@ def test_the_collector_takes_only_names_and_references_from_the_host_package() -
         for each in COLLECTOR
         if under(each.target, "memtrace_otel")
         and each.target not in SHARED
-        and not under(each.module, "memtrace_collector.demo")
+        and not under(each.module, "memtrace_collector.demo", "memtrace_collector.bench.pipelines")
     ]
     assert not wrong, listed(wrong)
 
