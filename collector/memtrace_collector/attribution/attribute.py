@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memtrace_collector.attribution import text
+from memtrace_collector.attribution import without_expected
 from memtrace_collector.attribution.carriers import Sought, seek
+from memtrace_collector.attribution.derived import has_texts
 from memtrace_collector.attribution.explain import explain
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.needs import Item, Need, classify, states
 from memtrace_collector.attribution.path import path
 from memtrace_collector.attribution.sanity import bad_judge
-from memtrace_collector.attribution.table import walk
+from memtrace_collector.attribution.table import judged, walk
 from memtrace_collector.attribution.verdict import Alternative, Claim, Decisive, Verdict
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
@@ -42,38 +43,26 @@ def attribute(case: Case, *, method: str = "rules") -> Verdict:
         method: written into the verdict; only ``rules`` exists here.
     """
     view = View(case)
-    need, derived = _need(view)
+    need = classify(view.question or "", case.flag.expected, view.asked_on)
+    if need.kind == "unknown" and has_texts(view):
+        return _without_expected(view, need, method)
     right = bad_judge(view, need)
     if right is not None:
         blank = Sought(view, need, Item("", frozenset()), (), frozenset(), by_descent=True)
         return _verdict(view, need, [_Outcome(blank, right, "proven", [])], method, 1.0)
     outcomes = [_Outcome(sought, *walk(sought)) for sought in _open_items(view, need)]
-    chosen = _choose(outcomes)
-    return _verdict(view, need, chosen, method, _WITHOUT_EXPECTED if derived else 1.0)
+    return _verdict(view, need, _choose(outcomes), method, 1.0)
 
 
-def _need(view: View) -> tuple[Need, bool]:
-    """The need of the case, and whether it had to be derived from the records."""
-    asked = view.question or ""
-    flag = view.case.flag
-    need = classify(asked, flag.expected, view.asked_on)
-    if need.kind != "unknown" or view.case.evidence_given or not need.question:
-        return need, False
-    record = _record_asked_for(view, need)
-    if record is None:
-        return need, False
-    return classify(asked, record, view.asked_on), True
-
-
-def _record_asked_for(view: View, need: Need) -> str | None:
-    """The only current record with all words of the question; its text stands for the answer."""
-    texts = {content for ref in view.current_versions if (content := view.text(ref)) is not None}
-    fitting = [content for content in texts if need.question <= text.content_tokens(content)]
-    return (
-        fitting[0]
-        if len(fitting) == 1 and text.content_tokens(fitting[0]) > need.question
-        else None
+def _without_expected(view: View, need: Need, method: str) -> Verdict:
+    """Nobody said what was right: judged by what memory was told."""
+    sought, finding = without_expected.read(view, need)
+    outcome = (
+        _Outcome(sought, *walk(sought))
+        if finding is None
+        else _Outcome(sought, *judged(sought, finding), [])
     )
+    return _verdict(view, need, [outcome], method, _WITHOUT_EXPECTED)
 
 
 def _open_items(view: View, need: Need) -> list[Sought]:

@@ -87,6 +87,11 @@ def _intervals(expected: str, asked_on: date | None) -> tuple[Interval, ...]:
     return tuple(r for phrase in dates.phrases(expected, asked_on) for r in phrase.readings)
 
 
+def asks_when(asked: str) -> bool:
+    """Whether a question asks for a time."""
+    return _ASKS_WHEN.search(asked) is not None
+
+
 def classify(asked: str, expected: str | None, asked_on: date | None = None) -> Need:
     """The need of a question.
 
@@ -99,7 +104,7 @@ def classify(asked: str, expected: str | None, asked_on: date | None = None) -> 
     expected = text.normalise(expected).strip()
     if not expected or (text.declines(expected) and len(text.content_tokens(expected)) <= 6):
         return Need("unanswerable", asked, expected, question)
-    if _ASKS_WHEN.search(asked) and (intervals := _intervals(expected, asked_on)):
+    if asks_when(asked) and (intervals := _intervals(expected, asked_on)):
         item = Item(expected, needed_tokens(expected, question), intervals)
         return Need("temporal", asked, expected, question, (item,))
     items = _items(expected, question)

@@ -934,13 +934,15 @@ def test_partly_or_fully_right_replies_are_never_blamed(reply: str) -> None:
     assert script.verdict().stage in ("not_memory", "unknown")
 
 
-def test_a_flag_that_does_not_say_what_was_right_is_an_abstention() -> None:
+def test_a_reply_from_nowhere_is_made_up_although_nobody_said_what_was_right() -> None:
     script = Script()
     _, version = script.remember("I like tea.")
     script.ask("Which car do I drive?")
     script.reply("A red Volvo.", version)
     script.flag(None, source="user")
-    abstains(script.verdict(), "no_content")
+    verdict = script.verdict()
+    blames(verdict, "hallucinated", verdict.answer)
+    assert verdict.score <= 0.6
 
 
 def test_a_flag_without_expectation_is_judged_by_the_one_record_on_the_question() -> None:
