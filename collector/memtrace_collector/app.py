@@ -18,6 +18,7 @@ from memtrace_collector.api import server as api
 from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.worker import Worker
+from memtrace_collector.attribution.writeback import WriteBack
 from memtrace_collector.config import Config, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
@@ -27,6 +28,7 @@ from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServ
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder, record_reader
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
+from memtrace_collector.runtime.judges import judge_for
 from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
@@ -47,7 +49,7 @@ def open_service(config: Config) -> Iterator[Service]:
     data = DataFolder(store_folder(config.store), config, NULL_METRICS)
     with contextlib.closing(data):
         data.project()
-        yield _service(data, _worker(data, config, NULL_METRICS), data.project)
+        yield _service(data, config, _worker(data, config, NULL_METRICS), data.project)
 
 
 class App:
@@ -100,7 +102,7 @@ class App:
         projector = Stage("projector", data.projector.run)
         self._run(parts, projector)
         self._drain(parts, "projection", lambda: data.facts.cursor() >= data.log.end)
-        service = _service(data, worker, data.wait_projected)
+        service = _service(data, config, worker, data.wait_projected)
         http = self._start_api(parts, service, telemetry, projector)
         receiver = ReceiverServer(data.ingest, _listen(config))
         with _listening():
@@ -188,16 +190,25 @@ def _worker(data: DataFolder, config: Config, metrics: Metrics) -> Worker:
     return Worker(
         data.facts,
         data.cases,
-        profile=config.forward.profile,
-        write_back=bool(config.forward.url),
-        quotes=config.forward.values,
+        judge=judge_for("", config),
+        target=_write_back(config),
         interval_seconds=config.attribution.interval_seconds,
         metrics=metrics,
     )
 
 
-def _service(data: DataFolder, worker: Worker, settle: Callable[[], None]) -> Service:
-    work = Work(data.append, settle, worker.run_once, worker.set_aside, data.request_at)
+def _write_back(config: Config) -> WriteBack | None:
+    forward = config.forward
+    return WriteBack(profile=forward.profile, quotes=forward.values) if forward.url else None
+
+
+def _service(
+    data: DataFolder, config: Config, worker: Worker, settle: Callable[[], None]
+) -> Service:
+    def attribute(method: str, graph_id: str, evidence: bool) -> list[Json]:
+        return worker.run_once(graph_id, evidence, judge_for(method, config))
+
+    work = Work(data.append, settle, attribute, worker.set_aside, data.request_at)
     return Service(data.facts, data.cases, work)
 
 

@@ -44,14 +44,14 @@ class Work:
     """What the service asks others to do.
 
     ``append(body, signal)`` returns when the request is on disk; ``settle()`` when everything
-    on disk is projected; ``attribute(graph_id, evidence)`` is one pass over flagged answers
-    and returns their current verdicts; ``set_aside`` are the cases it could not judge;
+    on disk is projected; ``attribute(method, graph_id, evidence)`` is one pass over flagged
+    answers and returns their current verdicts; ``set_aside`` are the cases it could not judge;
     ``request_at`` reads one trace request of the log.
     """
 
     append: Callable[[bytes, str], None]
     settle: Callable[[], None]
-    attribute: Callable[[str, bool], list[Json]]
+    attribute: Callable[[str, str, bool], list[Json]]
     set_aside: Callable[[], Mapping[str, SetAside]]
     request_at: Callable[[LogPosition], ExportTraceServiceRequest]
 
@@ -125,7 +125,7 @@ class Service:
     def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
         check_method(method)
         self._work.settle()
-        verdicts = self._work.attribute(graph_id, evidence)
+        verdicts = self._work.attribute(method, graph_id, evidence)
         set_aside = [
             {"id": identity, "answer": span_json(case.answer.key), "reason": case.reason}
             for identity, case in self._work.set_aside().items()

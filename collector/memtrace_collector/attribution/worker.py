@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from memtrace_collector.attribution import writeback
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.writeback import WriteBack
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Flag, Operation
@@ -34,6 +35,7 @@ FIRST_AGAIN_SECONDS, LONGEST_AGAIN_SECONDS = 2.0, 600.0
 """How soon a settled case whose graph changed is judged again: doubles until a verdict changes."""
 MAX_ATTEMPTS = 3
 _NS = 1_000_000_000
+DEFAULT_TARGET = WriteBack()
 _ADDED_BY_STORING = ("id", "revision", "created", "case_trace")
 
 Json = dict[str, Any]
@@ -82,9 +84,8 @@ class Worker:
     Args:
         reader: the tenant's graphs; its cursor moves whenever they may have changed.
         cases: where verdicts, leases and the outbox live.
-        profile: how late verdict spans are written: jaeger, tempo or none.
-        write_back: whether verdicts go into the outbox at all.
-        quotes: whether explanations that go out may quote content.
+        judge: how a case comes to its verdict.
+        target: what the destination of verdicts takes; None: they stay here.
         interval_seconds: pause between two passes of :meth:`run`.
         clock_ns: nanoseconds since the Unix epoch.
     """
@@ -94,16 +95,16 @@ class Worker:
         reader: FactStore,
         cases: CaseStore,
         *,
-        profile: str = "jaeger",
-        write_back: bool = True,
-        quotes: bool = False,
+        judge: Judge = attribute,
+        target: WriteBack | None = DEFAULT_TARGET,
         interval_seconds: float = 1.0,
         clock_ns: Callable[[], int] = time.time_ns,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._reader = reader
         self._cases = cases
-        self._target = WriteBack(profile=profile, quotes=quotes) if write_back else None
+        self._judge_by = judge
+        self._target = target
         self._interval = interval_seconds
         self._clock_ns = clock_ns
         self._name = uuid.uuid4().hex
@@ -162,18 +163,22 @@ class Worker:
         verdict = None
         if seen.is_due(flagged, graph, now):
             seen.flag, seen.graph = flagged.flag, graph
-            verdict = self._guarded(identity, flagged, wait=True)
+            verdict = self._guarded(identity, flagged, self._judge_by, wait=True)
         self._is_waiting |= not seen.settled or seen.graph != graph
         return verdict
 
-    def run_once(self, graph_id: str = "", evidence: bool = True) -> list[Json]:
+    def run_once(
+        self, graph_id: str = "", evidence: bool = True, judge: Judge | None = None
+    ) -> list[Json]:
         """Judge every flagged answer now; the current verdict of each, new or not.
 
         Args:
             graph_id: only answers of this graph; empty: all.
             evidence: False does as if no flag named its evidence; such verdicts are shown
                 and not stored.
+            judge: how, this time; None: as the worker always does.
         """
+        judge = judge or self._judge_by
         with self._lock:
             found = []
             for flagged in flagged_answers(self._reader):
@@ -182,10 +187,10 @@ class Worker:
                 identity = case_id(flagged.answer)
                 if evidence:
                     self._set_aside.pop(identity, None)
-                    self._insist(identity, flagged)
+                    self._insist(identity, flagged, judge)
                     verdict = self._cases.verdict(identity)
                 else:
-                    verdict = self._shown_only(identity, flagged)
+                    verdict = self._shown_only(identity, flagged, judge)
                 if verdict is not None:
                     found.append(dict(verdict))
             return found
@@ -194,27 +199,27 @@ class Worker:
         """By case: what could not be judged; :meth:`run_once` tries it again."""
         return dict(self._set_aside)
 
-    def _insist(self, identity: str, flagged: Flagged) -> None:
+    def _insist(self, identity: str, flagged: Flagged, judge: Judge) -> None:
         """Judge until it succeeds or is set aside, unless another worker has it."""
         seen = self._seen.setdefault(identity, _Seen(self._clock_ns()))
         seen.failures = 0
         for _ in range(MAX_ATTEMPTS):
-            self._guarded(identity, flagged, wait=False)
+            self._guarded(identity, flagged, judge, wait=False)
             if not seen.failures:
                 break
 
-    def _shown_only(self, identity: str, flagged: Flagged) -> Json:
+    def _shown_only(self, identity: str, flagged: Flagged, judge: Judge) -> Json:
         case = load_case(self._reader, flagged.answer, flagged.flag, evidence_given=False)
-        return _stored_form(attribute(case).to_json(), identity, 0, self._clock_ns())
+        return _stored_form(judge(case).to_json(), identity, 0, self._clock_ns())
 
-    def _guarded(self, identity: str, flagged: Flagged, *, wait: bool) -> Json | None:
+    def _guarded(self, identity: str, flagged: Flagged, judge: Judge, *, wait: bool) -> Json | None:
         """Judge one case under its lease. A case that keeps failing is set aside."""
         now = self._clock_ns()
         seen = self._seen.setdefault(identity, _Seen(now))
         if not self._cases.claim(identity, self._name, now, int(LEASE_SECONDS * _NS)):
             return None
         try:
-            return self._judge(identity, flagged, seen, wait=wait)
+            return self._judge(identity, flagged, seen, judge, wait=wait)
         except Exception as error:
             seen.settled = False
             seen.failures += 1
@@ -228,20 +233,22 @@ class Worker:
         finally:
             self._cases.release(identity, self._name)
 
-    def _judge(self, identity: str, flagged: Flagged, seen: _Seen, *, wait: bool) -> Json | None:
+    def _judge(
+        self, identity: str, flagged: Flagged, seen: _Seen, judge: Judge, *, wait: bool
+    ) -> Json | None:
         case = load_case(self._reader, flagged.answer, flagged.flag)
         now = self._clock_ns()
         seen.settled = is_settled(case) or _waited_long_enough(flagged.answer, seen, now)
         if wait and not seen.settled:
             return None
-        verdict = self._stored(identity, case, now)
+        verdict = self._stored(identity, case, judge, now)
         seen.failures = 0
         seen.judged(now, changed=verdict is not None)
         return verdict
 
-    def _stored(self, identity: str, case: Case, now: int) -> Json | None:
+    def _stored(self, identity: str, case: Case, judge: Judge, now: int) -> Json | None:
         """The new verdict of a case; None when it says the same as the one before."""
-        finding = attribute(case).to_json()
+        finding = judge(case).to_json()
         previous = self._cases.verdict(identity)
         if previous is not None and _finding_of(previous) == _finding_of(finding):
             return None

@@ -6,12 +6,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from memtrace_collector.attribution import worker as worker_module
+from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.attribution.worker import SetAside, Worker, case_id
+from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -74,7 +76,7 @@ def test_run_once_prints_the_current_verdict_new_or_not(cases: SqliteCaseStore) 
 
 def test_without_write_back_the_outbox_stays_empty(cases: SqliteCaseStore) -> None:
     script = _deleted()
-    Worker(script.store(), cases, write_back=False).run_once()
+    Worker(script.store(), cases, target=None).run_once()
     assert sum(cases.outbox_counts().values()) == 0
 
 
@@ -135,22 +137,21 @@ def test_a_case_leased_by_another_worker_is_left_alone(cases: SqliteCaseStore) -
 
 
 def test_a_case_that_keeps_failing_is_set_aside_and_the_others_go_on(
-    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+    cases: SqliteCaseStore,
 ) -> None:
     script = _deleted()
     first = script.operations[-1]
     script.ask("Who is my barber, again?", day=22)
     script.reply("I do not know.")
     script.flag("Enzo", *script.flags[0].evidence)
-    genuine = worker_module.attribute
+    poison = {first.key}
 
-    def failing(case: Any) -> Any:
-        if case.answer.key == first.key:
+    def failing(case: Case) -> Verdict:
+        if case.answer.key in poison:
             raise RuntimeError("poison")
-        return genuine(case)
+        return attribute(case)
 
-    monkeypatch.setattr(worker_module, "attribute", failing)
-    worker = Worker(script.store(), cases, clock_ns=_clock(script, 60))
+    worker = Worker(script.store(), cases, judge=failing, clock_ns=_clock(script, 60))
     assert [verdict["answer"]["spanId"] for verdict in worker.look()] == [
         script.operations[-1].span_id
     ]
@@ -160,27 +161,25 @@ def test_a_case_that_keeps_failing_is_set_aside_and_the_others_go_on(
     assert worker.set_aside() == poisoned
     assert len(worker.run_once()) == 1
     assert worker.set_aside() == poisoned
-    monkeypatch.undo()
+    poison.clear()
     assert len(worker.run_once()) == 2
     assert worker.set_aside() == {}
 
 
 def test_a_settled_case_of_a_busy_graph_is_judged_again_less_and_less_often(
-    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+    cases: SqliteCaseStore,
 ) -> None:
     script = _deleted()
     store = script.store()
     clock = _clock(script, 60)
     judged = 0
-    genuine = worker_module.attribute
 
-    def counted(case: Any) -> Any:
+    def counted(case: Case) -> Verdict:
         nonlocal judged
         judged += 1
-        return genuine(case)
+        return attribute(case)
 
-    monkeypatch.setattr(worker_module, "attribute", counted)
-    worker = Worker(store, cases, clock_ns=clock)
+    worker = Worker(store, cases, judge=counted, clock_ns=clock)
     script.day(22)
     for second in range(120):
         script.say(f"Message {second}.")
@@ -213,7 +212,7 @@ def test_a_verdict_from_before_there_was_a_destination_is_written_back_once(
     script = _deleted()
     clock = _clock(script, 60)
     store = script.store()
-    (verdict,) = Worker(store, cases, write_back=False, clock_ns=clock).look()
+    (verdict,) = Worker(store, cases, target=None, clock_ns=clock).look()
     assert cases.verdicts_without_outbox() == [verdict]
     for _ in range(2):
         Worker(store, cases, clock_ns=clock).look()

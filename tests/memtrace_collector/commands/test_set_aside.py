@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memtrace_collector.attribution import worker
+from memtrace_collector.runtime import judges
 
 
 def test_attribute_names_what_it_could_not_judge_and_exits_4(
@@ -17,7 +17,7 @@ def test_attribute_names_what_it_could_not_judge_and_exits_4(
     def failing(case: object) -> object:
         raise RuntimeError("poison")
 
-    monkeypatch.setattr(worker, "attribute", failing)
+    monkeypatch.setattr(judges, "attribute", failing)
     result = run("attribute", "--format", "json")
     assert result.exit_code == 4
     assert result.stdout.strip() == "[]"
