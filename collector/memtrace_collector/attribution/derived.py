@@ -120,7 +120,7 @@ def sought_for(view: View, need: Need, bearing: Sequence[Statement]) -> Sought:
     )
     return Sought(
         view, derived, item, sources, tokens if intervals else frozenset(), loose=not intervals,
-        stated_in_evidence=False,
+        stated_in_evidence=False, derived=True,
     )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def stale_retrieved(sought: Sought) -> Finding | None:
         if not older or write is None:
             continue
         reader = next(op for op in view.reads if older[0] in op.delivered)
-        if _ever_delivered(view, carrier, reader):
+        if ever_delivered(view, carrier, reader):
             return Finding(
                 error_type="stale_retrieved",
                 decisive=(reader.key,),
@@ -252,7 +252,8 @@ def stale_retrieved(sought: Sought) -> Finding | None:
     return None
 
 
-def _ever_delivered(view: View, ref: str, reader: Operation) -> bool:
+def ever_delivered(view: View, ref: str, reader: Operation) -> bool:
+    """Whether another read of the case delivered a version."""
     return any(
         ref in op.delivered and op.step in READS and op.key != reader.key
         for op in view.case.operations.values()

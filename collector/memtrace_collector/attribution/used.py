@@ -10,6 +10,7 @@ from memtrace_collector.attribution.findings import TEXT, Finding, abstain, at, 
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.not_updated import dated, same_individual
 from memtrace_collector.attribution.refs import kind, sources_within
+from memtrace_collector.attribution.sanity import judged_answer
 from memtrace_collector.attribution.shown import in_context
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import View
@@ -206,10 +207,22 @@ def ignored_context(sought: Sought) -> Finding | None:
     """The context carries it, the reply's content stands nowhere in the context."""
     if not in_context(sought) or sought.view.reply is None:
         return None
-    if sought.loose or _can_be_said_otherwise(sought):
+    if sought.derived:
+        return _made_up_beside(sought)
+    open_wording = sought.loose or _can_be_said_otherwise(sought)
+    if open_wording and judged_answer(sought.view, sought.need) is not False:
         return abstain(
             claims=[claim("may be what the prompt says in other words", sought.view.answer)]
         )
+    return _response(sought, "ignored_context", "says what the prompt does not")
+
+
+def _made_up_beside(sought: Sought) -> Finding | None:
+    """Without an expected answer: none of what the reply says stands in the prompt."""
+    view, content = sought.view, _content(sought)
+    known = [view.text(ref) for ref in (*view.contexts, *view.shown)]
+    if not content or None in known or text.coverage(content, [each for each in known if each]):
+        return abstain(claims=[claim("may be what the prompt says in other words", view.answer)])
     return _response(sought, "ignored_context", "says what the prompt does not")
 
 

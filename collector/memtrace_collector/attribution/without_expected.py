@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.derived import Statement, sought_for, statements
+from memtrace_collector.attribution.derived import Statement, has_texts, sought_for, statements
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.first_stored import aspect
 from memtrace_collector.attribution.needs import Item, Need, reply_content
 from memtrace_collector.attribution.origin import Origin, origin, standing_in
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.structure_only import structural_fault
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
@@ -42,6 +43,8 @@ class Reading(NamedTuple):
 
 def read(view: View, need: Need) -> Reading:
     """What the graph says should have been known, or why that cannot be told."""
+    if not has_texts(view):
+        return Reading(_nothing(view, need), structural_fault(view) or abstain("no_content"))
     bearing = statements(view, need) if need.question else []
     sought = sought_for(view, need, bearing) if bearing else _nothing(view, need)
     reply = view.reply

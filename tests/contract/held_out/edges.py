@@ -235,7 +235,7 @@ def second_search_brought_it(s: Story) -> Expected:
     return blame("ignored_context", answer)
 
 
-@scenario("A thumbs-down without a word on what was right, and two records that could be meant.")
+@scenario("A thumbs-down that says no more; the reply is neither of the two records shown.")
 def flag_without_expectation(s: Story) -> Expected:
     s.day(1)
     one = s.learn("The cabin has a wood stove.")
@@ -243,7 +243,7 @@ def flag_without_expectation(s: Story) -> Expected:
     two = s.learn("The cabin has a gas heater.")
     s.turn("What does the cabin have?", "A fireplace.", one.record, two.record)
     s.flag(None, source="user")
-    return blame(("insufficient_evidence",))
+    return blame(("insufficient_evidence", "ignored_context"))
 
 
 @scenario("The message was read straight into the prompt: no extraction is missing.")
