@@ -11,7 +11,7 @@ import pytest
 
 from memtrace_collector.graph.facts import Dropped, Flag, Operation, Sequence, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store.base import Applied, FactStore
+from memtrace_collector.store.base import Applied, Change, FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, key, operation
@@ -189,6 +189,55 @@ def test_flags_come_in_time_order_and_a_redelivered_one_is_the_same(store: FactS
     put(store, SpanFacts(flags=(flag,)))
     assert store.flags() == [early, flag]
     assert store.flags(GRAPH) == [early]
+
+
+def test_flags_are_found_by_what_they_name(store: FactStore) -> None:
+    by_span = Flag(trace_id=READ.trace_id, span_id=READ.span_id, origin="one", response_id="r")
+    by_response = Flag(response_id="resp-1", origin="two", at_ns=1)
+    by_conversation = Flag(conversation_id="conv-1", origin="three", at_ns=2)
+    put(store, SpanFacts(flags=(by_span, by_response, by_conversation, Flag(trace_id="cc"))))
+    assert store.flags_at(READ.flag_targets) == [by_span, by_response, by_conversation]
+    assert store.flags_at(["response:conv-1"]) == [] and store.flags_at([]) == []
+
+
+def test_changes_come_once_each_in_order_and_only_when_something_changed(store: FactStore) -> None:
+    flag = Flag(trace_id="aa", origin="one")
+    put(store, *facts(ADDED), SpanFacts(flags=(flag,)))
+    first = store.changes(None)
+    assert (first.flags, first.graph_ids, first.is_all) == ((flag,), (GRAPH,), True)
+    put(store, *facts(ADDED), SpanFacts(flags=(flag,)))
+    again = store.changes(first.until)
+    assert (again.flags, again.graph_ids) == ((), ())
+    other = dataclasses.replace(READ, graph_id="user:eve", span_id="ab" * 8)
+    later = dataclasses.replace(flag, at_ns=9, expected="tea")
+    put(store, *facts(other), SpanFacts(flags=(later,)))
+    put(store, *facts(READ))
+    changes = store.changes(again.until)
+    assert changes.flags == (later,)
+    assert changes.graph_ids == ("user:eve", GRAPH)
+    assert store.changes(changes.until).graph_ids == ()
+
+
+def test_changes_are_read_in_parts_without_losing_any(store: FactStore) -> None:
+    flags = [Flag(trace_id=f"{n:02x}", origin=f"{n:03}") for n in range(25)]
+    for start in range(0, 25, 5):
+        put(store, SpanFacts(flags=tuple(flags[start : start + 5])))
+    found: list[Flag] = []
+    changes = store.changes(None, limit=7)
+    while True:
+        assert len(changes.flags) <= 7 + 5, "a part is bounded"
+        found += changes.flags
+        if changes.is_all:
+            break
+        changes = store.changes(changes.until, limit=7)
+    assert found == flags
+
+
+def test_a_place_of_another_epoch_means_from_the_beginning(store: FactStore) -> None:
+    put(store, *facts(ADDED))
+    until = store.changes(None).until
+    elsewhere = Change(until.epoch + 1, until.number + 5)
+    assert store.changes(elsewhere).graph_ids == (GRAPH,)
 
 
 def test_sequences_join_numbers_of_all_graphs_and_end_with_a_farewell(store: FactStore) -> None:

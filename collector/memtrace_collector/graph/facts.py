@@ -109,6 +109,12 @@ class Operation:
     def key(self) -> OperationKey:
         return OperationKey(self.trace_id, self.span_id)
 
+    @property
+    def flag_targets(self) -> tuple[str, ...]:
+        """Every :attr:`Flag.target` that may mean this operation."""
+        named = (("response", self.response_id), ("conversation", self.conversation_id))
+        return (f"trace:{self.trace_id}", *(f"{kind}:{name}" for kind, name in named if name))
+
     def score_of(self, reference: str) -> float | None:
         """The score with which ``reference`` was delivered, where one was given."""
         pairs = zip(self.delivered, self.scores)
@@ -155,6 +161,15 @@ class Flag:
     """user, evaluator, dataset or operator."""
     at_ns: int = 0
     origin: str = ""
+
+    @property
+    def target(self) -> str:
+        """The trace, response or conversation in which the flagged answer is, as one key."""
+        if self.trace_id:
+            return f"trace:{self.trace_id}"
+        if self.response_id:
+            return f"response:{self.response_id}"
+        return f"conversation:{self.conversation_id}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

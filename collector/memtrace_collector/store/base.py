@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from memtrace_collector.graph.facts import OperationKey, SpanFacts
+from memtrace_collector.graph.facts import Flag, OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
 
@@ -21,6 +21,29 @@ class Applied(NamedTuple):
     """Operations that were not known before, by system and step."""
     duplicates: int
     conflicts: int
+
+
+class Change(NamedTuple):
+    """A place in a fact store's order of changes.
+
+    ``epoch`` names the life of the store: facts that are rebuilt have another, in which older
+    places mean nothing.
+    """
+
+    epoch: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is new or different between two places."""
+
+    flags: tuple[Flag, ...]
+    graph_ids: tuple[str, ...]
+    until: Change
+    """Where to go on."""
+    is_all: bool
+    """Nothing was left out for the limit."""
 
 
 class FactStore(GraphReader, Protocol):
@@ -39,6 +62,14 @@ class FactStore(GraphReader, Protocol):
 
     def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]:
         """Where each operation was first seen in the log: only that copy is forwarded."""
+        ...
+
+    def changes(self, since: Change | None, limit: int = 1_000) -> Changes:
+        """Flags and graphs that changed after ``since``, in the order of their last change.
+
+        ``since``: None, or a place of another epoch: from the beginning. ``limit`` bounds each
+        list, but what one batch changed stays together.
+        """
         ...
 
     def graph_hash(self, graph_id: str) -> str:

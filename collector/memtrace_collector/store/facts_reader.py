@@ -165,6 +165,14 @@ class SqliteGraphReader:
         )
         return [encoding.flag(row[0]) for row in rows]
 
+    def flags_at(self, targets: Collection[str]) -> list[Flag]:
+        rows = self._connections.query(
+            "SELECT body FROM flag WHERE tenant = ? AND target IN (SELECT value FROM json_each(?))"
+            " ORDER BY at_ns, origin",
+            (self.tenant, json_list(targets)),
+        )
+        return [encoding.flag(row[0]) for row in rows]
+
     def response_operations(self, response_id: str) -> list[Operation]:
         return self._anywhere(_OF_NAME, (self.tenant, RESPONSE, response_id))
 

@@ -58,6 +58,7 @@ class BatchWriter:
     _added: Counter[tuple[str, str]] = field(default_factory=Counter)
     _duplicates: int = 0
     _conflicts: int = 0
+    _number: int | None = None
     _thinned: set[int] = field(default_factory=set)
     """Graphs that lost an operation: their summaries are counted anew."""
 
@@ -203,9 +204,10 @@ class BatchWriter:
                 "SELECT body FROM flag WHERE tenant = ? AND origin = ?", (flag.tenant, flag.origin)
             ).fetchone()
             if old is None or merge.flag_wins(flag, encoding.flag(old[0])):
+                key = (flag.tenant, flag.origin, flag.graph_id, flag.at_ns)
                 self.connection.execute(
-                    "INSERT OR REPLACE INTO flag VALUES (?,?,?,?,?)",
-                    (flag.tenant, flag.origin, flag.graph_id, flag.at_ns, encoding.flag_body(flag)),
+                    "INSERT OR REPLACE INTO flag VALUES (?,?,?,?,?,?,?)",
+                    (*key, flag.target, self._change(), encoding.flag_body(flag)),
                 )
 
     def _write_numbers(self, numbers: dict[tuple[str, str, int], SequenceNumber]) -> None:
@@ -235,6 +237,16 @@ class BatchWriter:
             " WHERE id BETWEEN ?2 AND ?3) WHERE id = ?1",
             [(graph, *operation_ids(graph)) for graph in self._thinned],
         )
+        self.connection.executemany(
+            "UPDATE graph SET changed = ? WHERE id = ?",
+            [(self._change(), graph) for graph in times.keys() | self._thinned],
+        )
+
+    def _change(self) -> int:
+        """The number under which this batch changes flags and graphs."""
+        if self._number is None:
+            self._number = take_numbers(self.connection, "change", 1)
+        return self._number
 
     def _graph_key(self, operation: Operation) -> int:
         return self._graph_of(operation.tenant, operation.graph_id)

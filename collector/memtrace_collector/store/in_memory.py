@@ -6,6 +6,7 @@ It is the reference for what every other store must answer.
 from __future__ import annotations
 
 import math
+import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable
 
@@ -22,7 +23,7 @@ from memtrace_collector.graph.reader import GraphSummary, SequenceNumber
 from memtrace_collector.graph.references import used_by
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.store.base import Applied
+from memtrace_collector.store.base import Applied, Change, Changes
 from memtrace_otel import variables
 
 _START = LogPosition(0, 0)
@@ -41,6 +42,10 @@ class InMemoryFactStore:
         self._flags: dict[str, Flag] = {}
         self._numbers: dict[tuple[str, int], SequenceNumber] = {}
         self._cursors: dict[str, LogPosition] = {}
+        self._epoch = secrets.randbits(53)
+        self._change = 0
+        self._changed_flags: dict[str, int] = {}
+        self._changed_graphs: dict[str, int] = {}
 
     @classmethod
     def of(cls, facts: Iterable[SpanFacts], tenant: str = DEFAULT_TENANT) -> InMemoryFactStore:
@@ -52,6 +57,7 @@ class InMemoryFactStore:
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         added: Counter[tuple[str, str]] = Counter()
         duplicates = conflicts = 0
+        self._change += 1
         for position, facts in batch:
             if facts.operation is not None and facts.operation.tenant == self.tenant:
                 change = self._put_operation(position, facts.operation)
@@ -72,11 +78,14 @@ class InMemoryFactStore:
             self._put_number(number)
         if old is None:
             self._operations[key] = operation
+            self._changed_graphs[operation.graph_id] = self._change
             return "new"
         if old.digest == operation.digest:
             return "duplicate"
         if merge.operation_wins(operation, old):
             self._operations[key] = operation
+            for each in (old, operation):
+                self._changed_graphs[each.graph_id] = self._change
         return "conflict"
 
     def _put_rest(self, facts: SpanFacts) -> None:
@@ -89,6 +98,7 @@ class InMemoryFactStore:
             known = self._flags.get(flag.origin)
             if flag.tenant == self.tenant and (known is None or merge.flag_wins(flag, known)):
                 self._flags[flag.origin] = flag
+                self._changed_flags[flag.origin] = self._change
         if facts.farewell is not None and facts.tenant == self.tenant:
             at = facts.farewell_ns
             self._put_number(SequenceNumber(*facts.farewell, at, at, farewell=True))
@@ -197,6 +207,23 @@ class InMemoryFactStore:
             key=lambda flag: (flag.at_ns, flag.origin),
         )
 
+    def flags_at(self, targets: Collection[str]) -> list[Flag]:
+        wanted = set(targets)
+        return [flag for flag in self.flags() if flag.target in wanted]
+
+    def changes(self, since: Change | None, limit: int = 1_000) -> Changes:
+        after = since.number if since is not None and since.epoch == self._epoch else -1
+        flags = _changed_after(self._changed_flags, after)
+        graphs = _changed_after(self._changed_graphs, after)
+        ends = [items[limit - 1][0] for items in (flags, graphs) if len(items) >= limit]
+        until = min([self._change, *ends])
+        return Changes(
+            flags=tuple(self._flags[origin] for number, origin in flags if number <= until),
+            graph_ids=tuple(graph_id for number, graph_id in graphs if number <= until),
+            until=Change(self._epoch, until),
+            is_all=until == self._change,
+        )
+
     def response_operations(self, response_id: str) -> list[Operation]:
         return self._where(lambda operation: operation.response_id == response_id != "")
 
@@ -215,6 +242,10 @@ class InMemoryFactStore:
             for key in keys_of(operation):
                 grouped[key].append(operation)
         return dict(grouped)
+
+
+def _changed_after(changed: dict[str, int], after: int) -> list[tuple[int, str]]:
+    return sorted((number, name) for name, number in changed.items() if number > after)
 
 
 def _by_time(operation: Operation) -> tuple[int, str, str]:

@@ -48,6 +48,22 @@ CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWI
 CREATE TABLE cursor(name TEXT PRIMARY KEY, segment INTEGER NOT NULL, position INTEGER NOT NULL);
 """
 
+# Flags are found by what they name, and flags and graphs in the order in which they changed. Flags
+# are read from the log anew: the projection starts over, which changes nothing else.
+FACTS_2 = """
+ALTER TABLE graph ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX graph_changed ON graph(tenant, changed);
+DROP TABLE flag;
+CREATE TABLE flag(
+  tenant TEXT NOT NULL, origin TEXT NOT NULL, graph_id TEXT NOT NULL, at_ns INTEGER NOT NULL,
+  target TEXT NOT NULL, changed INTEGER NOT NULL, body BLOB NOT NULL,
+  PRIMARY KEY(tenant, origin)) WITHOUT ROWID;
+CREATE INDEX flag_target ON flag(tenant, target);
+CREATE INDEX flag_changed ON flag(tenant, changed);
+INSERT INTO counter VALUES ('epoch', abs(random() % 9007199254740992));
+DELETE FROM cursor WHERE name = 'projection';
+"""
+
 CASES_1 = """
 CREATE TABLE lease(
   case_id TEXT PRIMARY KEY, worker TEXT NOT NULL, until_ns INTEGER NOT NULL) WITHOUT ROWID;
@@ -62,7 +78,7 @@ CREATE TABLE outbox(
 CREATE INDEX outbox_due ON outbox(state, not_before_ns);
 """
 
-FACTS: Sequence[str] = (FACTS_1,)
+FACTS: Sequence[str] = (FACTS_1, FACTS_2)
 CASES: Sequence[str] = (CASES_1,)
 """One script per version, oldest first: a file of version n lacks the scripts from n on."""
 

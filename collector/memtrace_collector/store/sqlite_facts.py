@@ -9,8 +9,8 @@ from pathlib import Path
 from memtrace_collector.graph import fingerprint
 from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store import schema
-from memtrace_collector.store.base import Applied
+from memtrace_collector.store import encoding, schema
+from memtrace_collector.store.base import Applied, Change, Changes
 from memtrace_collector.store.connections import Connections
 from memtrace_collector.store.facts_reader import SqliteGraphReader
 from memtrace_collector.store.facts_writer import BatchWriter
@@ -18,6 +18,20 @@ from memtrace_collector.store.facts_writer import BatchWriter
 _CACHE_KIB = 128 * 1024
 _CHECKPOINT_PAGES = 16_384
 _PROJECTION = "projection"
+_CHANGED_FLAGS = (
+    "SELECT body FROM flag WHERE tenant = ? AND changed > ? AND changed <= ?"
+    " ORDER BY changed, origin"
+)
+_CHANGED_GRAPHS = (
+    "SELECT graph_id FROM graph WHERE tenant = ? AND changed > ? AND changed <= ?"
+    " ORDER BY changed, graph_id"
+)
+_NTH_FLAG = (
+    "SELECT changed FROM flag WHERE tenant = ? AND changed > ? ORDER BY changed LIMIT 1 OFFSET ?"
+)
+_NTH_GRAPH = (
+    "SELECT changed FROM graph WHERE tenant = ? AND changed > ? ORDER BY changed LIMIT 1 OFFSET ?"
+)
 
 
 class SqliteFactStore(SqliteGraphReader):
@@ -73,6 +87,21 @@ class SqliteFactStore(SqliteGraphReader):
                 found[key] = LogPosition(*row)
         return found
 
+    def changes(self, since: Change | None, limit: int = 1_000) -> Changes:
+        epoch, last = self._counter("epoch"), self._counter("change")
+        after = since.number if since is not None and since.epoch == epoch else -1
+        ends = [self._nth(each, after, limit) for each in (_NTH_FLAG, _NTH_GRAPH)]
+        until = min([last, *(end for end in ends if end is not None)])
+        span = (self.tenant, after, until)
+        flags = self._connections.query(_CHANGED_FLAGS, span)
+        graphs = self._connections.query(_CHANGED_GRAPHS, span)
+        return Changes(
+            flags=tuple(encoding.flag(row[0]) for row in flags),
+            graph_ids=tuple(row[0] for row in graphs),
+            until=Change(epoch, until),
+            is_all=until == last,
+        )
+
     def graph_hash(self, graph_id: str) -> str:
         return fingerprint.graph_hash(
             self.all_operations(graph_id), self._all_values(graph_id), self.flags(graph_id)
@@ -80,6 +109,16 @@ class SqliteFactStore(SqliteGraphReader):
 
     def close(self) -> None:
         self._connections.close()
+
+    def _counter(self, name: str) -> int:
+        row = self._connections.query(
+            "SELECT value FROM counter WHERE name = ?", (name,)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def _nth(self, statement: str, after: int, limit: int) -> int | None:
+        row = self._connections.query(statement, (self.tenant, after, limit - 1)).fetchone()
+        return int(row[0]) if row else None
 
     def _all_values(self, graph_id: str) -> Iterable[Value]:
         rows = self._connections.query(
