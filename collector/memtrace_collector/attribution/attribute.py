@@ -10,6 +10,7 @@ from memtrace_collector.attribution.carriers import Sought, seek
 from memtrace_collector.attribution.derived import has_texts
 from memtrace_collector.attribution.explain import explain
 from memtrace_collector.attribution.findings import Finding
+from memtrace_collector.attribution.judgements import NO_JUDGEMENTS, Judgements
 from memtrace_collector.attribution.needs import Item, Need, classify, states
 from memtrace_collector.attribution.path import path
 from memtrace_collector.attribution.sanity import bad_judge
@@ -35,16 +36,19 @@ class _Outcome(NamedTuple):
     others: list[Finding]
 
 
-def attribute(case: Case, *, method: str = "rules") -> Verdict:
+def attribute(
+    case: Case, *, method: str = "rules", judgements: Judgements = NO_JUDGEMENTS
+) -> Verdict:
     """Which operation broke this answer.
 
     Args:
         case: a loaded case; nothing outside it is looked at.
-        method: written into the verdict; only ``rules`` exists here.
+        method: written into the verdict.
+        judgements: who is asked what the texts leave open; by default nobody.
     """
-    view = View(case)
+    view = View(case, judgements)
     need = classify(view.question or "", case.flag.expected, view.asked_on)
-    if need.kind == "unknown" and has_texts(view):
+    if need.kind == "unknown" and (has_texts(view) or not view.case.evidence_given):
         return _without_expected(view, need, method)
     right = bad_judge(view, need)
     if right is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution import dates, doubts, text
 from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
 from memtrace_collector.attribution.owners import owner_named
 from memtrace_collector.attribution.refs import Moment, is_deleted, kind, outputs_within
@@ -51,6 +51,8 @@ class Sought:
     by_descent: bool = False
     stated_in_evidence: bool = True
     """False: the evidence is trusted to carry the item although its words do not show it."""
+    derived: bool = False
+    """The item is what memory was told last; nobody said what would have been right."""
 
     @cached_property
     def _memo(self) -> dict[str, bool | None]:
@@ -81,7 +83,9 @@ class Sought:
         found = self.stated(content, ref)
         if found and (self.other_owner(content, ref) or not self.on_subject(content, ref)):
             return False
-        return None if found is False and self.view.is_cut(ref) else found
+        if found is False and self.view.is_cut(ref):
+            found = None
+        return doubts.judged(self, content, ref, found) if self.view.judgements.is_open else found
 
     def stated(self, content: str, ref: str | None = None) -> bool | None:
         """Whether a text (of this reference) says what is needed."""

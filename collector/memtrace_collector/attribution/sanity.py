@@ -5,7 +5,8 @@ from __future__ import annotations
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
-from memtrace_collector.attribution.needs import Need, answered, reply_content
+from memtrace_collector.attribution.judgements import ANSWERS, Doubt
+from memtrace_collector.attribution.needs import Item, Need, answered, reply_content
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
@@ -18,6 +19,8 @@ def bad_judge(view: View, need: Need) -> Finding | None:
     if reply is None or need.kind == "unknown":
         return None
     right = answered(need, reply, view.asked_on)
+    if right is None:
+        right = judged_answer(view, need)
     if right is False:
         return None
     says = claim("the reply says what was expected", view.answer, view.reply_ref)
@@ -40,6 +43,25 @@ def bad_judge(view: View, need: Need) -> Finding | None:
             says,
             *(claim("scored the right reply as wrong", op, view.reply_ref) for op in judges[:1]),
         ),
+    )
+
+
+def judged_answer(view: View, need: Need) -> bool | None:
+    """Whether the reply gives what was expected, as far as somebody could be asked."""
+    reply, ref = view.reply, view.reply_ref
+    if not view.judgements.is_open or reply is None or ref is None or not need.items:
+        return None
+    tokens = frozenset().union(*(item.tokens for item in need.items))
+    return view.judgements.judge(
+        Doubt(
+            kind=ANSWERS,
+            need=need,
+            item=Item(need.expected, tokens),
+            ref=ref,
+            content=reply,
+            subject=tokens | need.question,
+            said_on=view.asked_on.isoformat(),
+        )
     )
 
 

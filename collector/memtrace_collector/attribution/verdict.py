@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -142,6 +143,8 @@ class Verdict:
     absence: str = "proven"
     missing: tuple[str, ...] = ()
     path: tuple[Hop, ...] = field(default=())
+    model: Mapping[str, Any] | None = None
+    """What a model was asked, what it said and what that cost; None: it was not asked."""
 
     @property
     def stage(self) -> str:
@@ -171,6 +174,7 @@ class Verdict:
             "absence": self.absence,
             "missing": list(self.missing),
             "path": [hop.to_json() for hop in self.path],
+            "model": None if self.model is None else dict(self.model),
             "replay": None,
         }
 

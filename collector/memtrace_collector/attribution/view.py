@@ -11,6 +11,7 @@ from datetime import date
 from functools import cached_property
 
 from memtrace_collector.attribution.findings import Window
+from memtrace_collector.attribution.judgements import NO_JUDGEMENTS, Judgements
 from memtrace_collector.attribution.refs import (
     Moment,
     day_of,
@@ -36,8 +37,9 @@ _MAX_DEPTH = 32
 class View:
     """Keyed access to a case. Built once; everything is a lookup."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case: Case, judgements: Judgements = NO_JUDGEMENTS) -> None:
         self.case = case
+        self.judgements = judgements
         self.answer = case.answer
         self._by_digest: dict[str, str] = {}
         for ref, content in case.texts.items():
@@ -184,10 +186,8 @@ class View:
 
     def same_call(self, one: Operation, other: Operation) -> bool:
         """Whether two operations are stages of one call of the memory system."""
-        first, second = (
-            self.enclosing(one, semconv.STEP_ADD),
-            self.enclosing(other, semconv.STEP_ADD),
-        )
+        first = self.enclosing(one, semconv.STEP_ADD)
+        second = self.enclosing(other, semconv.STEP_ADD)
         if first is not None or second is not None:
             return first is not None and second is not None and first.key == second.key
         return one.trace_id == other.trace_id
