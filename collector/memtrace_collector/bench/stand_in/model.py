@@ -1,0 +1,154 @@
+"""The stand-in for every model that a pipeline calls: deterministic, and right unless planted.
+
+It extracts, decides, rewrites, summarises, embeds, scores and answers for the case in hand. Its
+methods are called in the pipeline's own process, inside whichever operation is current there; its
+chat is also served over HTTP (:mod:`server`), for clients that want an endpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+from collections.abc import Sequence
+from functools import lru_cache
+
+from memtrace_collector.bench.dialogue import Message
+from memtrace_collector.bench.planned import PlannedCase, Planting
+from memtrace_collector.bench.plantings import Plantings
+from memtrace_collector.bench.stand_in import faulty
+from memtrace_collector.bench.stand_in.oracle import Oracle
+from memtrace_collector.bench.stand_in.replies import Said, reply_to
+from memtrace_collector.demo import decision
+from memtrace_collector.demo.decision import Action, Memory
+from memtrace_collector.demo.embeddings import embed
+from memtrace_collector.demo.language import content_stems, overlap
+
+MODEL_NAME = "memtrace-stand-in"
+DIMENSIONS = 256
+
+
+class StandIn:
+    """One model for one process: :meth:`begin` gives it the case in hand."""
+
+    case: PlannedCase
+    oracle: Oracle
+    plantings: Plantings
+
+    def __init__(self) -> None:
+        self._count = itertools.count(1)
+        self._said: dict[str, bool] = {}
+        self._failing = False
+        self._chance = random.Random(0)  # noqa: S311 - repeatable on purpose, no secret
+
+    def begin(self, case: PlannedCase, plantings: Plantings) -> None:
+        """From here on everything is about ``case``, with these faults."""
+        self.case = case
+        self.oracle = Oracle(case)
+        self.plantings = plantings
+        self._said = {}
+        self._chance = random.Random(case.question.id)  # noqa: S311 - as above
+
+    def extract(self, messages: Sequence[Message]) -> list[str]:
+        """Facts of these messages, in order, each once."""
+        texts: list[str] = []
+        for message in messages:
+            facts = [fact.text for fact in self.oracle.facts(message.id)]
+            texts += faulty.facts(self, message, facts)
+        return list(dict.fromkeys(texts))
+
+    def decide(self, facts: Sequence[str], existing: Sequence[Memory]) -> list[Action]:
+        """What to do with ``facts`` beside ``existing`` records, whose ids are small integers.
+
+        What speaks of the evidence is never merged into anything else: it is added.
+        """
+        free = [fact for fact in facts if not self.oracle.speaks_of(fact)]
+        others = [m for m in existing if not self.oracle.speaks_of(m.text)]
+        actions = {a.text: a for a in decision.decide(others, free) if a.event != "NONE"}
+        numbers = itertools.count(len(existing))
+        kept = {memory.text for memory in existing}
+        added = [fact for fact in facts if fact not in actions and fact not in kept]
+        added = [fact for fact in added if fact not in free or not _settled(others, fact)]
+        actions.update({fact: Action(str(next(numbers)), fact, "ADD") for fact in added})
+        return faulty.actions(self, facts, existing, list(actions.values()))
+
+    def rewrite(self, query: str) -> str:
+        """Another wording of ``query`` for a search: its content words stay."""
+        planted = self.plantings.fires("query_lost")
+        if planted:
+            self.effect(planted)
+            return planted.detail["new"]
+        return query.rstrip("?").strip()
+
+    def summarise(self, texts: Sequence[str]) -> str:
+        """One text of ``texts``: it keeps what carries the evidence, and the start of the rest."""
+        return faulty.summary(self, texts)
+
+    def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """A score from 0 to 1 for each text; what carries the evidence scores highest."""
+        return faulty.scores(self, texts, relevance(query, texts, self.oracle))
+
+    def embed(self, text: str) -> list[float]:
+        """The vector of ``text``, :data:`DIMENSIONS` numbers."""
+        return list(_embedded(text))
+
+    def answer(self, context: str, response_id: str = "") -> str:
+        """The reply to the case's question from ``context``, the prompt without the question."""
+        reading = self.oracle.read(context)
+        said = faulty.reply(self, reading, response_id)
+        if said is None:
+            said = reply_to(self.case.question, reading, self._chance)
+        return self.say(said)
+
+    def say(self, said: Said) -> str:
+        """Keep whether a reply is right, for :meth:`judge`."""
+        self._said[said.text] = said.right
+        return said.text
+
+    def judge(self, reply: str) -> bool:
+        """Whether ``reply``, which this model gave to the case in hand, is right."""
+        return self._said.get(reply, False)
+
+    def effect(self, planting: Planting, response_id: str = "") -> None:
+        """A planting took effect in the current operation, or in the call of that response."""
+        if response_id:
+            self.plantings.took_effect_in_reply(planting, response_id)
+        else:
+            self.plantings.took_effect(planting)
+
+    def fail_next_call(self) -> None:
+        """The next call over HTTP gets an error in place of a reply."""
+        self._failing = True
+
+    def fails_next_call(self) -> bool:
+        """Whether this is the call that fails; it is asked once for each call."""
+        failing, self._failing = self._failing, False
+        return failing
+
+    def response_id(self, text: str) -> str:
+        """An id for a completion; unique within the run."""
+        digest = hashlib.sha256(f"{self.case.id} {text}".encode()).hexdigest()[:16]
+        return f"chatcmpl-{digest}-{next(self._count)}"
+
+    @property
+    def chance(self) -> random.Random:
+        """Seeded by the question: the same in the clean and in the planted run."""
+        return self._chance
+
+
+def relevance(query: str, texts: Sequence[str], oracle: Oracle) -> list[float]:
+    """Share of stems in common with ``query``, and a bonus for what carries the evidence."""
+    asked = set(content_stems(query))
+    shares = [overlap(asked, set(content_stems(text))) for text in texts]
+    bonus = [0.5 if oracle.carried_by(text) else 0.0 for text in texts]
+    return [share / 2 + more for share, more in zip(shares, bonus, strict=True)]
+
+
+def _settled(memories: Sequence[Memory], fact: str) -> bool:
+    """Demo's manager would leave things as they are for this fact."""
+    return all(a.event == "NONE" for a in decision.decide(memories, [fact]))
+
+
+@lru_cache(maxsize=20_000)
+def _embedded(text: str) -> tuple[float, ...]:
+    return tuple(embed(text, DIMENSIONS))

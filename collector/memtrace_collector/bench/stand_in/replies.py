@@ -1,0 +1,85 @@
+"""What the stand-in answers, given what a context holds of the evidence."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memtrace_collector.bench.dialogue import Question
+from memtrace_collector.bench.stand_in.oracle import Reading
+from memtrace_collector.demo.language import content_stems
+
+DECLINES = (
+    "I don't know.",
+    "I don't have any information about that.",
+    "That was never mentioned, as far as I can see.",
+    "I'm sorry, there is nothing about this in what I remember.",
+)
+_WORDINGS = ("{}", "{}", "It was {}.", "From what I know: {}", "The answer is {}.")
+_LONG = 6
+"""From so many words on, an expected answer is a sentence and is said as it stands."""
+_DISTRACTED_SHARE = 0.4
+_LEAST_OVERLAP = 2
+_LINE_MARK = re.compile(r"^(?:[-*•]|\d+[.)])\s+|^\[[^\]]*\]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A reply and whether it is right: the stand-in knows what it said."""
+
+    text: str
+    right: bool
+
+
+def reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
+    """The reply of a model that makes no fault of its own."""
+    if not question.expected:
+        if reading.misled:
+            return Said(reading.misled.reply, False)
+        return Said(chance.choice(DECLINES), True)
+    if reading.misled:
+        return Said(reading.misled.reply, False)
+    if not reading.missing:
+        return Said(worded(question.expected, chance), True)
+    return _without_evidence(question, reading, chance)
+
+
+def worded(expected: str, chance: random.Random) -> str:
+    """The expected answer in one of several wordings."""
+    if len(expected.split()) >= _LONG:
+        return expected
+    return chance.choice(_WORDINGS).format(expected)
+
+
+def other_line(question: Question, reading: Reading) -> str:
+    """The line beside the evidence that shares most with the question; empty without one.
+
+    A line that holds all that is expected is none: saying it would be right.
+    """
+    asked = set(content_stems(question.text))
+    wanted = set(content_stems(question.expected)) - asked
+    best, most = "", _LEAST_OVERLAP - 1
+    for line in _lines(reading.rest):
+        stems = set(content_stems(line))
+        if wanted and wanted <= stems:
+            continue
+        if len(stems & asked) > most:
+            best, most = line, len(stems & asked)
+    return best
+
+
+def _without_evidence(question: Question, reading: Reading, chance: random.Random) -> Said:
+    if reading.right:  # some of it: a list with items missing, a step of two
+        texts = dict.fromkeys(carrier.text for carrier in reading.right)
+        return Said(" ".join(texts), False)
+    line = other_line(question, reading)
+    if line and chance.random() < _DISTRACTED_SHARE:
+        return Said(line, False)
+    return Said(chance.choice(DECLINES), False)
+
+
+def _lines(rest: str) -> Sequence[str]:
+    lines = (_LINE_MARK.sub("", line.strip()) for line in rest.split("\n"))
+    return [line for line in lines if line and not line.endswith(":") and "…" not in line]
