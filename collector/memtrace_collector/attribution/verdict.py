@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +144,8 @@ class Verdict:
     absence: str = "proven"
     missing: tuple[str, ...] = ()
     path: tuple[Hop, ...] = field(default=())
+    replay: Mapping[str, Any] | None = None
+    """What a replay showed (JSON form); None: it was not replayed."""
     model: Mapping[str, Any] | None = None
     """What a model was asked, what it said and what that cost; None: it was not asked."""
 
@@ -175,7 +178,7 @@ class Verdict:
             "missing": list(self.missing),
             "path": [hop.to_json() for hop in self.path],
             "model": None if self.model is None else dict(self.model),
-            "replay": None,
+            "replay": dict(self.replay) if self.replay is not None else None,
         }
 
 

@@ -1,0 +1,99 @@
+"""The answer call, made again through an OpenAI-compatible endpoint.
+
+The prompt is the agent's own and hostile by nature: it is sent as it was, with no tools, and the
+reply is only ever compared with what was expected.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import openai
+from opentelemetry.instrumentation.utils import suppress_instrumentation
+
+from memtrace_collector.attribution.replay.messages import Message
+from memtrace_collector.errors import UnreachableError, WrongUseError
+
+TIMEOUT_SECONDS = 60.0
+RETRIES = 2
+_HOUR_SECONDS = 3600.0
+
+
+class Answering(Protocol):
+    """Asks a model. Called from several threads."""
+
+    def complete(
+        self, model: str, messages: Sequence[Message], parameters: Mapping[str, object]
+    ) -> str:
+        """The model's reply; empty when it says nothing.
+
+        Raises:
+            UnreachableError: nobody answers, or not in time, or not now.
+            WrongUseError: the endpoint refuses this request.
+        """
+        ...
+
+
+class Endpoint:
+    """An OpenAI-compatible endpoint.
+
+    Args:
+        base_url: its URL up to the version, such as ``http://localhost:8000/v1``.
+        api_key: sent as bearer token; a server without keys takes any.
+    """
+
+    def __init__(self, base_url: str, api_key: str = "") -> None:
+        self._base_url = base_url
+        self._client = openai.OpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=TIMEOUT_SECONDS,
+            max_retries=RETRIES,
+        )
+
+    def complete(
+        self, model: str, messages: Sequence[Message], parameters: Mapping[str, object]
+    ) -> str:
+        told: list[Any] = [{"role": each.role, "content": each.text} for each in messages]
+        options: dict[str, Any] = dict(parameters)
+        try:
+            with suppress_instrumentation():
+                completion = self._client.chat.completions.create(
+                    model=model, messages=told, **options
+                )
+        except (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError) as e:
+            raise UnreachableError(f"{self._base_url} does not answer: {e}") from None
+        except openai.APIStatusError as error:
+            raise WrongUseError(f"{self._base_url} refuses the prompt: {error}") from None
+        except openai.OpenAIError as error:
+            raise UnreachableError(f"{self._base_url}: {error}") from None
+        choices = getattr(completion, "choices", None) or ()
+        return (choices[0].message.content or "") if choices else ""
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class Budget:
+    """At most so many calls within any hour. Safe to use from several threads."""
+
+    def __init__(self, calls: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._spent: deque[float] = deque(maxlen=max(1, calls))
+        self._lock = threading.Lock()
+
+    def take(self, calls: int) -> bool:
+        """Whether so many more calls may be made now; if so, they count as made."""
+        with self._lock:
+            now = self._clock()
+            while self._spent and self._spent[0] <= now - _HOUR_SECONDS:
+                self._spent.popleft()
+            if len(self._spent) + calls > self._calls:
+                return False
+            self._spent.extend([now] * calls)
+            return True

@@ -1,0 +1,191 @@
+"""What the answer's own reads would have delivered after a repair, as edits of its prompt. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+from memtrace_collector.attribution.refs import kind, queries_of
+from memtrace_collector.attribution.replay import retrieval
+from memtrace_collector.attribution.replay.outcome import Step
+from memtrace_collector.attribution.replay.repair import (
+    DATE,
+    PUT,
+    REMOVE,
+    Repair,
+    home_read,
+    later_reranks,
+)
+from memtrace_collector.attribution.replay.retrieval import Placed
+from memtrace_collector.attribution.view import READS, View
+from memtrace_collector.graph.facts import Operation
+from memtrace_otel import semconv
+
+RETRIEVAL = "retrieval"
+DELIVERED, STILL_CUT, REMOVED = "delivered", "still_cut", "removed"
+
+
+class Edit(NamedTuple):
+    """One change of the prompt: ``put`` a text in (in place of ``old`` where that stands),
+    ``remove`` ``old``, or write the ``day`` beside ``old``.
+
+    ``ahead`` and ``behind``: values ranked before and after it, the nearest first.
+    """
+
+    kind: str
+    old: str = ""
+    ref: str = ""
+    text: str = ""
+    day: date | None = None
+    ahead: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """``edits`` is empty when the repair would have changed nothing that was read."""
+
+    edits: tuple[Edit, ...]
+    steps: tuple[Step, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
+def deliver(view: View, repair: Repair) -> Delivery:
+    """What the repaired value would have become at the answer's reads."""
+    if repair.kind == REMOVE:
+        return Delivery((Edit(REMOVE, repair.replaces),), (Step(RETRIEVAL, REMOVED),))
+    if repair.kind == DATE:
+        return Delivery(tuple(_dates(view)))
+    if repair.kind != PUT:
+        return Delivery(())
+    if repair.ref in view.delivered:
+        rank = view.delivered.index(repair.ref)
+        step = Step(RETRIEVAL, DELIVERED, rank=rank + 1)
+        return Delivery((_put(repair, view.delivered),), (step,), repair.assumed)
+    home = home_read(view, repair)
+    if home is None:
+        step = Step(RETRIEVAL, DELIVERED, assumed=True)
+        return Delivery((_put(repair, ()),), (step,), (*repair.assumed, RETRIEVAL))
+    return _through_reads(view, repair, home)
+
+
+def _dates(view: View) -> Iterable[Edit]:
+    for ref in view.shown:
+        day = view.declared_times.get(ref)
+        if day is not None:
+            yield Edit(DATE, ref, day=day)
+
+
+def _put(repair: Repair, order: Sequence[str]) -> Edit:
+    place = order.index(repair.ref) if repair.ref in order else 0
+    return Edit(
+        PUT,
+        old=repair.replaces,
+        ref=repair.ref,
+        text=repair.text,
+        day=repair.day,
+        ahead=tuple(reversed(order[:place])),
+        behind=tuple(order[place + 1 :]),
+    )
+
+
+def _through_reads(view: View, repair: Repair, home: Operation) -> Delivery:
+    placed, is_assumed = _at_home(view, repair, home)
+    last = home
+    for op in later_reranks(view, home):
+        if not placed.is_delivered:
+            break
+        placed, guessed = _at_rerank(repair, op)
+        is_assumed |= guessed
+        last = op
+    outcome = DELIVERED if placed.is_delivered else STILL_CUT
+    step = Step(RETRIEVAL, outcome, is_assumed, placed.rank)
+    others = {ref for op in view.reads if op.key != last.key for ref in op.delivered}
+    others -= set(home.delivered)
+    gone = [
+        Edit(REMOVE, ref)
+        for ref in last.delivered
+        if ref not in placed.delivered and ref not in others
+    ]
+    edits = (
+        (_put(repair, placed.delivered), *(each for each in gone if each.old != repair.replaces))
+        if placed.is_delivered
+        else tuple(gone)
+    )
+    assumed = (*repair.assumed, RETRIEVAL) if is_assumed else repair.assumed
+    return Delivery(edits, (step,), assumed)
+
+
+def _at_home(view: View, repair: Repair, op: Operation) -> tuple[Placed, bool]:
+    """Where the read would have ranked it; whether that had to be assumed."""
+    if repair.at == op.key:
+        inside = retrieval.in_place_of(op, repair.ref, repair.replaces)
+        if inside is not None and inside.is_delivered:
+            return inside, False
+        return retrieval.at_rank(op, repair.ref, _rank_before(op, repair.ref)), False
+    asked = set(queries_of(op))
+    if repair.at is not None and view.query is not None and view.query not in asked:
+        rank = _rank_for_the_question(view, repair.ref)
+        if rank is not None:
+            return retrieval.at_rank(op, repair.ref, rank), False
+    else:
+        score = _recorded_score(view, op, repair.ref)
+        if score is not None:
+            found = retrieval.by_score(op, repair.ref, score, instead_of=repair.replaces)
+            if found is not None:
+                return found, False
+    return _guess(op, repair), True
+
+
+def _at_rerank(repair: Repair, op: Operation) -> tuple[Placed, bool]:
+    score = retrieval.score_of(op, repair.ref)
+    if score is not None:
+        found = retrieval.by_score(op, repair.ref, score, instead_of=repair.replaces)
+        if found is not None:
+            return found, False
+    return _guess(op, repair), True
+
+
+def _guess(op: Operation, repair: Repair) -> Placed:
+    inside = retrieval.in_place_of(op, repair.ref, repair.replaces)
+    if inside is not None and inside.is_delivered:
+        return inside
+    return retrieval.last_within(op, repair.ref)
+
+
+def _rank_before(op: Operation, ref: str) -> int:
+    """The rank with which a value reached this read, where that is recorded; else the last."""
+    values = [each for each in op.inputs if kind(each) != semconv.KIND_QUERY]
+    if op.step == semconv.STEP_RERANK and ref in values:
+        return values.index(ref) + 1
+    ranks = [e.rank for e in op.dropped if e.ref == ref and e.rank is not None and e.rank > 0]
+    return ranks[0] if ranks else len(op.delivered) + 1
+
+
+def _recorded_score(view: View, op: Operation, ref: str) -> float | None:
+    """The value's score in this read, or in another of the same system for the same query."""
+    own = retrieval.score_of(op, ref)
+    if own is not None:
+        return own
+    asked = set(queries_of(op))
+    alike = (
+        other
+        for other in view.case.operations.values()
+        if other.step == op.step
+        and (other.system, other.score_kind) == (op.system, op.score_kind)
+        and asked & set(queries_of(other))
+    )
+    scores = (retrieval.score_of(other, ref) for other in alike)
+    return next((score for score in scores if score is not None), None)
+
+
+def _rank_for_the_question(view: View, ref: str) -> int | None:
+    """Its rank where the user's own question was searched with."""
+    ranks = [
+        op.delivered.index(ref) + 1
+        for op in view.case.operations.values()
+        if op.step in READS and view.query in op.inputs and ref in op.delivered
+    ]
+    return min(ranks, default=None)
