@@ -29,6 +29,7 @@ COMMANDS = {
     "impact": "memtrace_collector.commands.impact:impact",
     "case": "memtrace_collector.commands.case:case",
     "invariants": "memtrace_collector.commands.invariants:invariants",
+    "mcp": "memtrace_collector.commands.mcp:mcp",
     "demo": "memtrace_collector.demo.command:demo",
     "doctor": "memtrace_collector.commands.doctor:doctor",
 }

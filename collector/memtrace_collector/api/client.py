@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -78,6 +78,10 @@ class Client:
 
     def invariants(self, graph_id: str) -> list[Json]:
         return self._list("/invariants", graph=graph_id)
+
+    def explore(self, question: str, arguments: Mapping[str, object], text_chars: int) -> Json:
+        body = {"question": question, "arguments": dict(arguments), "text_chars": text_chars}
+        return _as_object(self._send("POST", "/explore", json=body))
 
     def append(self, body: bytes, signal: str) -> None:
         headers = {"content-type": "application/x-protobuf"}

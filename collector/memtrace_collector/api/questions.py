@@ -8,7 +8,7 @@ JSON values; a span is ``{"traceId", "spanId"}``, times are integer nanoseconds,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 Json = dict[str, Any]
@@ -66,6 +66,11 @@ class Questions(Protocol):
 
     def invariants(self, graph_id: str) -> list[Json]:
         """What the watched invariants found. No graph id: all."""
+        ...
+
+    def explore(self, question: str, arguments: Mapping[str, object], text_chars: int) -> Json:
+        """One question of :data:`~memtrace_collector.api.exploring.QUESTIONS`, bounded, for an
+        assistant or a model: captured texts marked and shortened to ``text_chars``; 0: none."""
         ...
 
     def append(self, body: bytes, signal: str) -> None:

@@ -14,7 +14,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -121,6 +121,7 @@ class _Handlers:
             _read("/invariants", lambda q: ask.invariants(q.get("graph", ""))),
             Route("/flag", self._flag, methods=["POST"]),
             Route("/attribute", self._attribute, methods=["POST"]),
+            Route("/explore", self._explore, methods=["POST"]),
             Route("/append", self._append, methods=["POST"]),
             Route("/settle", self._settle, methods=["POST"]),
         ]
@@ -151,6 +152,16 @@ class _Handlers:
             str(body.get("method") or "rules"),
             str(body.get("graph") or ""),
             body.get("evidence") is not False,
+        )
+        return JSONResponse(result)
+
+    async def _explore(self, request: Request) -> Response:
+        body = await self._json(request)
+        arguments, text_chars = body.get("arguments", {}), body.get("text_chars", 0)
+        if not isinstance(arguments, dict) or not isinstance(text_chars, int):
+            raise errors.WrongUseError("arguments is an object, text_chars a whole number")
+        result = await run_in_threadpool(
+            self._questions.explore, _needed(body, "question"), arguments, text_chars
         )
         return JSONResponse(result)
 
@@ -225,18 +236,33 @@ class _Names:
 class ApiServer:
     """The application on a port, in a thread of its own."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        host: str,
+        port: int,
+        *,
+        lifespan: Literal["on", "off"] = "off",
+        option: str = "--api-port",
+    ) -> None:
         """Bind (so that the address is known before anything starts).
+
+        Args:
+            app: what is served.
+            host: name or address to listen on.
+            port: 0 takes a free one.
+            lifespan: whether the application has something to set up and take down.
+            option: with which option another address is chosen, for the error.
 
         Raises:
             UnreachableError: the address is taken or not ours.
         """
-        self._socket = _bind(host, port)
+        self._socket = _bind(host, port, option)
         config = uvicorn.Config(
             app,
             log_level="warning",
             access_log=False,
-            lifespan="off",
+            lifespan=lifespan,
             timeout_graceful_shutdown=STOP_SECONDS,
         )
         self._server = uvicorn.Server(config)
@@ -262,13 +288,13 @@ class ApiServer:
         self._server.run(sockets=[self._socket])
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, option: str) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
         raise errors.UnreachableError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another --api-port"
+            f"cannot listen on {host}:{port}: {error.strerror or error}; choose another {option}"
         ) from None
 
 

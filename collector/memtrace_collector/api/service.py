@@ -10,33 +10,24 @@ from dataclasses import dataclass
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.api.case_slice import case_slice, span_keys
+from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
-from memtrace_collector.api.history import history_json
-from memtrace_collector.api.impact import impact_json
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json
-from memtrace_collector.api.receipt import about_json, receipt_json
-from memtrace_collector.api.shapes import (
-    check_reference,
-    is_span,
-    operation_json,
-    parse_answer,
-    span_json,
-)
 from memtrace_collector.attribution.worker import SetAside
 from memtrace_collector.config import check_method
-from memtrace_collector.errors import NotFoundError, WrongUseError
-from memtrace_collector.graph import flags, impact, invariants, receipt, render, versions
+from memtrace_collector.errors import WrongUseError
+from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
-from memtrace_collector.graph.case import Case, Write
-from memtrace_collector.graph.facts import Flag, Operation
-from memtrace_collector.graph.loader import load_case
+from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.resolution import Occurrence
+from memtrace_collector.graph.questions import answers, receipts, records, references
+from memtrace_collector.graph.questions.answered import AS_THEY_ARE
+from memtrace_collector.graph.questions.shapes import check_reference, span_json
+from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.slice import slice_of
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.otlp.json_form import to_json
 from memtrace_collector.store.base import CaseStore, FactStore
-from memtrace_otel import semconv, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,44 +68,31 @@ class Service:
     def graph(self, graph_id: str, answer: str, output_format: str) -> str:
         if output_format not in GRAPH_FORMATS:
             raise WrongUseError(f"the format is one of {', '.join(GRAPH_FORMATS)}")
-        self._known(graph_id)
+        known_graph(self._facts, graph_id)
         lookups = Lookups(self._facts)
         if answer:
-            operations = list(ancestry(lookups, self._answer(answer)).operations.values())
+            start = answers.answer_at(self._facts, answer)
+            operations = list(ancestry(lookups, start).operations.values())
         else:
             operations = list(self._facts.all_operations(graph_id))
         return render.render(lookups, graph_id, operations, output_format)
 
     def graph_hash(self, graph_id: str) -> str:
-        self._known(graph_id)
+        known_graph(self._facts, graph_id)
         return self._facts.graph_hash(graph_id)
 
     def ancestry(self, answer: str) -> Json:
-        operation = self._answer(answer)
-        found = ancestry(Lookups(self._facts), operation)
-        ordered = sorted(found.operations.values(), key=lambda item: (item.start_ns, item.key))
-        return {
-            "answer": span_json(operation.key),
-            "graph_id": operation.graph_id,
-            "lineage": found.status,
-            "missing": list(found.missing),
-            "operations": [operation_json(item) for item in ordered],
-        }
+        return answers.ancestry(self._facts, answer).whole()
 
     def history(self, graph_id: str, record: str) -> Json:
-        self._known(graph_id)
-        name = variables.record_of(record) if "@" in record else record
-        found = versions.versions(Lookups(self._facts), graph_id, name)
-        if not found:
-            raise NotFoundError(f"nobody was seen to write {name} in {graph_id}")
-        return history_json(graph_id, name, found)
+        return records.history(self._facts, graph_id, record, AS_THEY_ARE).whole()
 
     def flag(
         self, answer: str, expected: str | None, evidence: abc.Sequence[str], reason: str
     ) -> Json:
         for reference in evidence:
             check_reference(reference)
-        operation = self._answer(answer)
+        operation = answers.answer_at(self._facts, answer)
         request = flag_request(
             operation.key, self._clock_ns(), expected=expected, evidence=evidence, reason=reason
         )
@@ -141,23 +119,16 @@ class Service:
         ]
 
     def why(self, answer: str, about: str) -> Json:
-        case = self._case(answer)
-        reads = receipt.receipt(case)
-        found = receipt_json(case, reads)
-        if about:
-            found["about"] = about_json(case, about, reads, self._histories_of(case, about))
-        return found
+        return receipts.why(self._facts, answer, about, AS_THEY_ARE).whole()
 
     def impact(self, target: str) -> Json:
-        lookups = Lookups(self._facts)
-        start = self._start_of(lookups, target)
-        if not start:
-            raise NotFoundError(f"nothing that was recorded comes from {target!r}")
-        found = impact.impact(lookups, start)
-        return impact_json(target, found, impact.texts_of(lookups, found.derived))
+        return references.impact(self._facts, target, AS_THEY_ARE).whole()
+
+    def explore(self, question: str, arguments: Mapping[str, object], text_chars: int) -> Json:
+        return explore(Stores(self._facts, self._cases), question, arguments, text_chars)
 
     def case(self, answer: str, redact: bool) -> Json:
-        case = self._case(answer)
+        case = answers.case_of(self._facts, answer)
         part = slice_of(self._facts, case)
         wanted = set(part.operations)
         positions = self._facts.first_position(wanted)
@@ -168,21 +139,8 @@ class Service:
         return to_json(case_slice(requests, wanted, part.gapless, redact=redact))
 
     def invariants(self, graph_id: str) -> list[Json]:
-        if graph_id:
-            self._known(graph_id)
-        graph_ids = [graph_id] if graph_id else [item.graph_id for item in self._facts.graphs()]
-        found = (item for each in graph_ids for item in invariants.check(self._facts, each))
-        return [
-            {
-                "kind": item.kind,
-                "graph_id": item.graph_id,
-                "operation": str(item.operation),
-                "span": span_json(item.operation),
-                "ref": item.ref,
-                "says": item.says,
-            }
-            for item in found
-        ]
+        found = invariants_found(self._facts, graph_id)
+        return found.render(found.items)
 
     def append(self, body: bytes, signal: str) -> None:
         self._work.append(body, signal)
@@ -190,47 +148,6 @@ class Service:
     def settle(self) -> Json:
         self._work.settle()
         return {"operations": sum(item.operations for item in self._facts.graphs())}
-
-    def _known(self, graph_id: str) -> None:
-        if all(summary.graph_id != graph_id for summary in self._facts.graphs()):
-            raise NotFoundError(
-                f"there is no graph {graph_id!r}; `memtrace-otel graphs` lists them"
-            )
-
-    def _answer(self, text: str) -> Operation:
-        key = parse_answer(text)
-        target = Flag(trace_id=key.trace_id, span_id=key.span_id)
-        operation = flags.resolve(self._facts, target)
-        if operation is None:
-            raise NotFoundError(f"no answer is known at {text} or below it")
-        return operation
-
-    def _case(self, text: str) -> Case:
-        answer = self._answer(text)
-        flag = flags.flag_of(self._facts, answer) or Flag(
-            graph_id=answer.graph_id, trace_id=answer.trace_id, span_id=answer.span_id
-        )
-        return load_case(self._facts, answer, flag)
-
-    def _histories_of(self, case: Case, what: str) -> dict[str, tuple[Write, ...]]:
-        """The records that ``what`` means, best match first, with their writes."""
-        found = receipt.matching_records(case, what)
-        records = found or receipt.search_records(self._facts, case, what)
-        lookups = Lookups(self._facts)
-        graph_ids = (case.answer.graph_id, *sorted(case.readable_graphs))
-        return {
-            record: next(filter(None, (lookups.history(g, record) for g in graph_ids)), ())
-            for record in records
-        }
-
-    def _start_of(self, lookups: Lookups, target: str) -> list[Occurrence]:
-        if target.partition(":")[0] in semconv.KINDS:
-            return impact.occurrences_of(lookups, target)
-        if is_span(target):
-            key = parse_answer(target)
-            spans = self._facts.trace_operations(key.trace_id)
-            return impact.outputs_of(item for item in spans if item.key == key)
-        return impact.outputs_of(self._facts.conversation_operations(target))
 
 
 def _flag_of_case(case: Case, redact: bool) -> ExportTraceServiceRequest:

@@ -12,6 +12,7 @@ from memtrace_collector.graph.terms import terms
 from memtrace_otel import semconv, variables
 
 INJECTED, NOT_INJECTED, CUT = "injected", "returned, not injected", "cut"
+RETURNED = "returned"
 MAX_FOUND = 5
 _PROMPTING = frozenset((semconv.STEP_ASSEMBLE, semconv.STEP_ANSWER))
 
@@ -50,6 +51,16 @@ def receipt(case: Case) -> list[Read]:
     injected = _injected((*turn, case.answer))
     wording = _Wording(case, turn)
     return [Read(item, tuple(_candidates(item, injected, wording))) for item in reads]
+
+
+def read_alone(operation: Operation) -> Read:
+    """A read without its answer: what became of what it returned is not looked at."""
+    scores = (*operation.scores, *([None] * len(operation.delivered)))
+    returned = [
+        Candidate(ref, rank, score, RETURNED, used=None)
+        for rank, (ref, score) in enumerate(zip(operation.delivered, scores), 1)
+    ]
+    return Read(operation, (*returned, *_cut(operation)))
 
 
 def matching_records(case: Case, what: str) -> list[str]:
@@ -99,6 +110,10 @@ def _candidates(
             yield Candidate(ref, rank, score, INJECTED, used=wording.shows(ref))
         else:
             yield Candidate(ref, rank, score, NOT_INJECTED)
+    yield from _cut(read)
+
+
+def _cut(read: Operation) -> Iterator[Candidate]:
     for item in read.dropped:
         yield Candidate(item.ref, item.rank, item.score, CUT, item.reason)
 

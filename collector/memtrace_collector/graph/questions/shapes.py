@@ -1,14 +1,16 @@
-"""Texts and JSON shapes that several questions and answers share. Pure."""
+"""Texts and JSON shapes that several questions and their answers share. Pure."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from memtrace_collector.api.questions import Json
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import variables
+
+Json = dict[str, Any]
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"[0-9a-f]{16}")
@@ -64,3 +66,23 @@ def check_reference(text: str) -> None:
         variables.parse(text)
     except ValueError as error:
         raise WrongUseError(str(error)) from None
+
+
+def time_ns(text: str) -> int | None:
+    """RFC 3339 (a date alone is midnight; no offset is UTC) in nanoseconds since the epoch;
+    None for any other text."""
+    try:
+        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def parse_time(text: str) -> int:
+    """As :func:`time_ns`; raises WrongUseError for what is no time."""
+    found = time_ns(text)
+    if found is None:
+        raise WrongUseError(f"{text!r} is not a time such as 2026-03-01 or 2026-03-01T09:30:00Z")
+    return found
