@@ -35,6 +35,10 @@ class Question:
     """Ids of messages; all of them are needed."""
     category: str
     """single_hop, multi_hop, temporal, open_domain, adversarial or need (RealMem)."""
+    tempting: str = ""
+    """A wrong answer that the data itself gives (LoCoMo, adversarial)."""
+    near: tuple[str, ...] = ()
+    """Messages about something alike, which a careless model would answer from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
