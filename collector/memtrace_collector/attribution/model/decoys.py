@@ -1,0 +1,48 @@
+"""Options that are not expected, and beside which the expected one does not stand out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from memtrace_collector.attribution import text
+from memtrace_collector.attribution.model import hostile
+from memtrace_collector.attribution.model.questions import DECOYS, MAX_OPTION_CHARACTERS
+
+MOST = 5
+_NUMBER = re.compile(r"\d+")
+_SHIFTS = (3, -2, 11, 7)
+_LAST_RESORT = (
+    "a small town by the sea",
+    "an old friend from school",
+    "three times a week",
+    "a green mountain bike",
+    "working at the hospital",
+    "nothing in particular",
+)
+"""Where a model makes none and the expected answer has no number to change."""
+
+
+def usable(proposed: Iterable[object], expected: str) -> tuple[str, ...]:
+    """Those proposals that can stand beside the expected answer without being it."""
+    wanted = text.content_tokens(expected)
+    found: dict[str, None] = {}
+    for each in proposed:
+        option = hostile.clean(each, MAX_OPTION_CHARACTERS) if isinstance(each, str) else ""
+        tokens = text.content_tokens(option)
+        if tokens and tokens != wanted and not (wanted and wanted <= tokens):
+            found.setdefault(option)
+    return tuple(found)[:MOST]
+
+
+def completed(options: tuple[str, ...], expected: str) -> tuple[str, ...]:
+    """At least :data:`~.questions.DECOYS` options: those given, then the expected answer with
+    other numbers, then plain ones."""
+    shifted = [_shifted(expected, by) for by in _SHIFTS if _NUMBER.search(expected)]
+    every = [*options, *usable([*shifted, *_LAST_RESORT], expected)]
+    enough = max(DECOYS + 1, len(options))
+    return tuple(dict.fromkeys(every))[:enough]
+
+
+def _shifted(expected: str, by: int) -> str:
+    return _NUMBER.sub(lambda found: str(abs(int(found[0]) + by)), expected)

@@ -1,0 +1,146 @@
+"""One chat call to any OpenAI-compatible endpoint: time-outs, retries, concurrency, JSON mode."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+from openai.types.chat import ChatCompletion
+
+from memtrace_collector.attribution.model.budget import Usage, estimate
+from memtrace_collector.attribution.model.questions import Message
+
+NO_KEY = "none"
+"""Sent where no key is configured: local endpoints ask for none, the client insists on one."""
+FAILURES_UNTIL_PAUSE = 3
+PAUSE_SECONDS = 60.0
+TEMPERATURE = 0.0
+_REFUSED = (400, 404, 415, 422)
+
+
+class EndpointError(Exception):
+    """No reply: the endpoint cannot be reached, refuses, or answers something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A reply and its size, as counted by the endpoint or else estimated."""
+
+    content: str
+    usage: Usage
+
+
+class Endpoint:
+    """A model behind an HTTP interface; safe for threads.
+
+    Args:
+        model: its name there.
+        base_url: ends in ``/v1``; empty: the client's own default.
+        key: sent as bearer token.
+        timeout_seconds: of one attempt.
+        retries: further attempts after a time-out, a lost connection, 408, 409, 429 or 5xx, with
+            exponential back-off (``Retry-After`` is honoured).
+        concurrency: calls at the same time.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = "",
+        key: str = "",
+        timeout_seconds: float = 30.0,
+        retries: int = 2,
+        concurrency: int = 4,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.model = model
+        self._client = openai.OpenAI(
+            api_key=key or NO_KEY,
+            base_url=base_url or None,
+            timeout=timeout_seconds,
+            max_retries=retries,
+        )
+        self._slots = threading.BoundedSemaphore(concurrency)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._has_json_mode = True
+        self._failures = 0
+        self._paused_until = 0.0
+
+    @property
+    def parameters(self) -> str:
+        """What besides model and prompt decides a reply."""
+        return f"temperature={TEMPERATURE}"
+
+    def complete(self, messages: Sequence[Message], max_tokens: int) -> Completion:
+        """The reply to one prompt.
+
+        Raises:
+            EndpointError: there is none. After :data:`FAILURES_UNTIL_PAUSE` in a row nothing is
+                sent for :data:`PAUSE_SECONDS`.
+        """
+        if self._clock() < self._paused_until:
+            raise EndpointError("not asked: it has just failed several times")
+        try:
+            with self._slots:
+                reply = self._create(messages, max_tokens)
+        except openai.OpenAIError as error:
+            self._count(failed=True)
+            raise EndpointError(f"{type(error).__name__}: {error}"[:300]) from None
+        self._count(failed=False)
+        return _completion(reply, messages)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _create(self, messages: Sequence[Message], max_tokens: int) -> ChatCompletion:
+        if self._has_json_mode:
+            try:
+                return self._send(messages, max_tokens, response_format={"type": "json_object"})
+            except openai.APIStatusError as error:
+                if error.status_code not in _REFUSED or "response_format" not in str(error):
+                    raise
+                self._has_json_mode = False
+        return self._send(messages, max_tokens)
+
+    def _send(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> ChatCompletion:
+        found: ChatCompletion = self._client.chat.completions.create(
+            model=self.model,
+            messages=[{"role": each.role, "content": each.content} for each in messages],
+            temperature=TEMPERATURE,
+            max_tokens=max_tokens,
+            **options,
+        )
+        return found
+
+    def _count(self, *, failed: bool) -> None:
+        with self._lock:
+            self._failures = self._failures + 1 if failed else 0
+            if self._failures >= FAILURES_UNTIL_PAUSE:
+                self._paused_until = self._clock() + PAUSE_SECONDS
+                self._failures = 0
+
+
+def _completion(reply: object, messages: Sequence[Message]) -> Completion:
+    """What counts of a reply, of whatever form a compatible endpoint sent."""
+    choices = getattr(reply, "choices", None)
+    content = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
+    said = content if isinstance(content, str) else ""
+    usage = getattr(reply, "usage", None)
+    prompt, completion = (
+        getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")
+    )
+    return Completion(
+        content=said,
+        usage=Usage(
+            prompt=prompt
+            if isinstance(prompt, int)
+            else sum(estimate(m.content) for m in messages),
+            completion=completion if isinstance(completion, int) else estimate(said),
+        ),
+    )
