@@ -1,0 +1,230 @@
+"""A run's folder -> judged cases, report and failures: what follows once the pipelines ran."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from memtrace_collector.bench import report, report_text, variants
+from memtrace_collector.bench.folder import RunFolder, Unit, write_whole
+from memtrace_collector.bench.judging import (
+    Collected,
+    Progress,
+    collect,
+    facts_path,
+    judge_all,
+    judge_case,
+    project,
+    silent,
+)
+from memtrace_collector.bench.planned import Outcome, PlannedCase
+from memtrace_collector.bench.score import CONFIDENT, Row
+from memtrace_collector.bench.variants import Variant
+from memtrace_collector.errors import NotFoundError
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
+
+Json = dict[str, Any]
+SPLITS = ("all", "dev", "held-out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which recorded cases are judged, and how. Empty: all."""
+
+    systems: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    split: str = "all"
+    variants: tuple[str, ...] = ()
+
+    def takes(self, case: PlannedCase) -> bool:
+        if self.split != "all" and case.held_out != (self.split == "held-out"):
+            return False
+        kinds = {planting.kind for planting in case.plantings} or {"control"}
+        return not self.kinds or not kinds.isdisjoint(self.kinds)
+
+    def wanted(self) -> list[Variant]:
+        return [v for v in variants.VARIANTS if not self.variants or v.name in self.variants]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What scoring gave: the rows, and the figures as they were written."""
+
+    rows: tuple[Row, ...]
+    run: Json
+    figures: Json
+
+
+def score(
+    folder: RunFolder,
+    selection: Selection,
+    *,
+    processes: int = 0,
+    confident: float = CONFIDENT,
+    progress: Progress = silent,
+) -> Scored:
+    """Judge what was recorded and write ``cases.jsonl``, ``report.md`` and ``report.json``.
+
+    Raises:
+        NotFoundError: the folder holds no run, or no case of it counts.
+    """
+    info = folder.info()
+    sources = dict(info.sources)
+    units = folder.units(selection.systems)
+    for unit in units:
+        project(unit)
+    collected = [_selected(collect(unit, sources), selection) for unit in units]
+    if not any(each.asked for each in collected):
+        raise NotFoundError(f"{folder.root} holds no case that counts and fits; {_why(collected)}")
+    rows = judge_all(collected, selection.wanted(), processes=processes, progress=progress)
+    run = run_figures(folder, collected, selection)
+    figures = report.summary(rows, confident)
+    folder.save_rows(rows)
+    document = {"run": run, **figures}
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    write_whole(folder.root / "report.json", text.encode())
+    write_whole(folder.root / "report.md", report_text.markdown(info, run, figures).encode())
+    return Scored(rows=tuple(rows), run=run, figures=figures)
+
+
+def run_figures(folder: RunFolder, collected: Sequence[Collected], selection: Selection) -> Json:
+    """What ran, what counts, and why the rest does not."""
+    planned = [case for case in folder.plan() if selection.takes(case)]
+    if selection.systems:
+        planned = [case for case in planned if case.system in selection.systems]
+    asked = [each for unit in collected for each in unit.asked]
+    rest = [outcome for unit in collected for outcome in unit.not_counted]
+    return {
+        "planned": len(planned),
+        "ran": len(asked) + len(rest),
+        "counted": len(asked),
+        "controls": sum(each.truth.control for each in asked),
+        "not_counted": dict(Counter(map(why_not, rest)).most_common()),
+        "not_counted_by_kind": _by_kind(rest),
+        "problems": [problem for unit in collected for problem in unit.problems],
+    }
+
+
+def why_not(outcome: Outcome) -> str:
+    """Why an outcome is no case, in a few words."""
+    if outcome.skipped:
+        return f"skipped: {outcome.skipped}"
+    if not outcome.clean_right:
+        return "the pipeline answers wrongly without any fault"
+    if not outcome.truths:
+        return "the fault took no effect"
+    if outcome.right:
+        return "the fault did not change the answer"
+    return "a control was answered wrongly"
+
+
+def worst(rows: Iterable[Row], variant: str, count: int) -> list[Json]:
+    """Failures of a variant grouped by what was planted and what was said, most frequent
+    first; each with some of its cases. A right operation and type is no failure.
+    """
+    groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in rows:
+        failed = row.marks.blames_memory if row.truth.control else not row.marks.joint
+        if row.variant == variant and failed:
+            where = "" if row.marks.operation else " elsewhere"
+            groups[row.kind, f"{row.judgement.error_type}{where}"].append(row)
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        {
+            "planted": kind,
+            "verdict": verdict,
+            "count": len(found),
+            "systems": dict(Counter(row.system for row in found).most_common()),
+            "cases": [row.case for row in found[:5]],
+        }
+        for (kind, verdict), found in ordered[:count]
+    ]
+
+
+def show(folder: RunFolder, case_id: str, variant_name: str) -> Json:
+    """One recorded case in full: question, replies, planting, truth, and the verdict as judged
+    now, with its path.
+
+    Raises:
+        NotFoundError: no case of that id was recorded.
+    """
+    sources = dict(folder.info().sources)
+    for unit in folder.units():
+        outcome = next((o for o in unit.outcomes() if o.case.id == case_id), None)
+        if outcome is not None:
+            return _shown(unit, outcome, sources, variant_name)
+    raise NotFoundError(f"{folder.root} holds no case {case_id}")
+
+
+def _shown(unit: Unit, outcome: Outcome, sources: dict[str, str], variant_name: str) -> Json:
+    planned = outcome.case
+    told: Json = {
+        "case": planned.id,
+        "unit": unit.name,
+        "answer": f"{outcome.trace_id}:{outcome.span_id}",
+        "graph": outcome.graph_id,
+        "question": planned.question.text,
+        "asked_at": planned.question.asked_at.isoformat(),
+        "expected": outcome.expected,
+        "clean_reply": outcome.clean_reply,
+        "reply": outcome.reply,
+        "plantings": [
+            {"kind": each.kind, "message": each.message, "detail": each.detail}
+            for each in planned.plantings
+        ],
+        "evidence": [
+            {"id": m.id, "said_at": m.said_at.isoformat(), "speaker": m.speaker, "text": m.text}
+            for m in planned.messages
+            if m.id in planned.question.evidence
+        ],
+    }
+    if not outcome.counts:
+        return {**told, "not_counted": why_not(outcome)}
+    project(unit)
+    asked = next((a for a in collect(unit, sources).asked if a.outcome.case.id == planned.id), None)
+    if asked is None:
+        return {**told, "not_counted": "its answer was not recorded"}
+    variant = next(v for v in variants.VARIANTS if v.name == variant_name)
+    with closing(SqliteFactStore(facts_path(unit))) as store:
+        case, verdict = judge_case(store, asked, variant)
+    return {
+        **told,
+        "flag_evidence": list(asked.flag.evidence),
+        "truth": [
+            {"error_type": t.error_type, "step": t.step, "span": f"{t.trace_id}:{t.span_id}"}
+            for t in (*asked.truth.decisive, *asked.truth.also)
+        ],
+        "operations": [
+            f"{op.key} {op.step} {op.name} {op.system}".strip()
+            for op in sorted(case.operations.values(), key=lambda o: (o.start_ns, o.span_id))
+        ],
+        "verdict": verdict.to_json(),
+    }
+
+
+def _selected(collected: Collected, selection: Selection) -> Collected:
+    return Collected(
+        collected.unit,
+        tuple(each for each in collected.asked if selection.takes(each.outcome.case)),
+        tuple(each for each in collected.not_counted if selection.takes(each.case)),
+        collected.problems,
+    )
+
+
+def _why(collected: Iterable[Collected]) -> str:
+    reasons = Counter(why_not(o) for each in collected for o in each.not_counted)
+    problems = sum(len(each.problems) for each in collected)
+    told = [f"{count} x {why}" for why, count in reasons.most_common(3)]
+    return "; ".join([*told, f"{problems} problems"])
+
+
+def _by_kind(outcomes: Iterable[Outcome]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome in outcomes:
+        kinds = "+".join(each.kind for each in outcome.case.plantings) or "control"
+        found[kinds][why_not(outcome)] += 1
+    return {kind: dict(counts) for kind, counts in sorted(found.items())}
