@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memtrace_collector.graph.facts import Dropped, Flag, Operation, Sequence, SpanFacts, Value
+from memtrace_collector.graph.reader import Near
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store.base import Applied, Change, FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -81,6 +82,27 @@ def test_lookups_lead_from_references_and_records_to_operations(store: FactStore
         "mem:s:2@b": [READ],
     }
     assert store.record_users(GRAPH, ["mem:s:2"]) == {"mem:s:2": [READ]}
+
+
+def test_of_those_that_merely_met_a_record_only_the_nearest_are_found(store: FactStore) -> None:
+    reads = [
+        operation(
+            f"r{n}/s", "retrieve", n, delivered=[f"mem:s:1@{n}"], dropped=[Dropped("mem:s:2@a")]
+        )
+        for n in range(1, 21)
+    ]
+    changed = operation("w/u", "update", 9, inputs=["fact:f@1"], supersedes=["mem:s:1@3"])
+    saved = operation("c/c", "answer", 8, inputs=["mem:s:1@5"], outputs=["fact:f@1"])
+    put(store, *facts(*reads, changed, saved))
+    near = Near(reads[9].start_ns, first=1, before=2, after=3)
+    found = store.record_users(GRAPH, ["mem:s:1", "mem:s:2", "mem:s:3"], near)
+    expected = [reads[n - 1] for n in (1, 9, 10, 11, 12, 13)]
+    assert found["mem:s:2"] == expected and sorted(found) == ["mem:s:1", "mem:s:2"]
+    assert {item.key for item in found["mem:s:1"]} == {
+        item.key for item in (*expected, changed, saved)
+    }
+    assert len(store.record_users(GRAPH, ["mem:s:1"])["mem:s:1"]) == 22
+    assert len(store.users(GRAPH, ["mem:s:2@a"])["mem:s:2@a"]) == 20
 
 
 def test_no_lookup_crosses_graphs(store: FactStore) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from memtrace_collector.graph import history
 from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Operation, OperationKey
-from memtrace_collector.graph.reader import GraphReader
+from memtrace_collector.graph.reader import GraphReader, Near
 from memtrace_collector.graph.trace_tree import TraceTree
 
 _Keyed = dict[tuple[str, str], list[Operation]]
@@ -15,10 +15,12 @@ _Read = Callable[[str, Collection[str]], Mapping[str, list[Operation]]]
 
 
 class Lookups:
-    """Lives as long as one question: what arrives meanwhile is not seen."""
+    """Lives as long as one question: what arrives meanwhile is not seen. ``near`` bounds who
+    is found as a user of a record."""
 
-    def __init__(self, reader: GraphReader) -> None:
+    def __init__(self, reader: GraphReader, near: Near | None = None) -> None:
         self.reader = reader
+        self._near = near
         self._operations: dict[OperationKey, Operation] = {}
         self._traces: dict[str, TraceTree] = {}
         self._producers: _Keyed = {}
@@ -51,7 +53,7 @@ class Lookups:
         return self._batched(self._writers, self.reader.record_writers, graph_id, records)
 
     def record_users(self, graph_id: str, records: Iterable[str]) -> dict[str, list[Operation]]:
-        return self._batched(self._record_users, self.reader.record_users, graph_id, records)
+        return self._batched(self._record_users, self._users_near, graph_id, records)
 
     def history(self, graph_id: str, record: str) -> tuple[Write, ...]:
         """The writes of a record within one graph, in order."""
@@ -63,6 +65,9 @@ class Lookups:
                 readers = self.record_users(graph_id, [record]).get(record, [])
             self._histories[key] = history.order_writes(record, writers, readers)
         return self._histories[key]
+
+    def _users_near(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+        return self.reader.record_users(graph_id, records, self._near)
 
     def _batched(
         self, cache: _Keyed, read: _Read, graph_id: str, names: Iterable[str]

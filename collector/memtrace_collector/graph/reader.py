@@ -31,6 +31,17 @@ class SequenceNumber(NamedTuple):
     farewell: bool = False
 
 
+class Near(NamedTuple):
+    """Of the operations that merely met a record (``references.acted_on``: not those), which:
+    the ``first`` of all, the last ``before`` that started by ``at_ns``, the first ``after`` it.
+    """
+
+    at_ns: int
+    first: int
+    before: int
+    after: int
+
+
 class GraphReader(Protocol):
     """Reads of one tenant. Unknown keys are absent from results, never an error."""
 
@@ -62,8 +73,12 @@ class GraphReader(Protocol):
         """
         ...
 
-    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
-        """As :meth:`users`, for any version of each ``kind:id``."""
+    def record_users(
+        self, graph_id: str, records: Collection[str], near: Near | None = None
+    ) -> dict[str, list[Operation]]:
+        """As :meth:`users`, for any version of each ``kind:id``. ``near`` bounds, per record,
+        those that merely met it: a record may be searched up a million times.
+        """
         ...
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]: ...

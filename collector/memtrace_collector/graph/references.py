@@ -8,6 +8,7 @@ from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
 
 _STORED = frozenset((semconv.KIND_MEMORY, semconv.KIND_DOCUMENT))
+_MEETS = frozenset((semconv.STEP_RETRIEVE, semconv.STEP_RERANK, semconv.STEP_ASSEMBLE))
 _NO_ANCESTRY = frozenset((semconv.RELATION_RELATED_TO,))
 
 
@@ -23,6 +24,24 @@ def used_by(operation: Operation) -> set[str]:
     for decision in operation.decisions:
         named.update(ref for ref in (decision.fact, decision.target) if ref)
     return named
+
+
+def acted_on(operation: Operation) -> set[str]:
+    """Of :func:`used_by` what it made or changed something from, or decided about. A read, a
+    prompt or a plain answer merely meets what it uses."""
+    if operation.step in _MEETS or (
+        operation.step == semconv.STEP_ANSWER and not _saves(operation)
+    ):
+        return set()
+    named = {*operation.inputs, *operation.supersedes}
+    for decision in operation.decisions:
+        named.update(ref for ref in (decision.fact, decision.target) if ref)
+    return named
+
+
+def _saves(answer: Operation) -> bool:
+    """Does it call a tool with something to be kept?"""
+    return any(ref.startswith(f"{semconv.KIND_FACT}:") for ref in answer.outputs)
 
 
 def named_by(operation: Operation) -> set[str]:

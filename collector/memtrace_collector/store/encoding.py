@@ -71,6 +71,11 @@ def name_key(name: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+def met_key(record: str) -> int:
+    """Another :func:`name_key` of a record, under which stand the uses that merely met it."""
+    return name_key(f"met {record}")
+
+
 def record_key(ref: str) -> int:
     """:func:`name_key` of a reference's record."""
     return name_key(variables.record_of(ref))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
-from memtrace_collector.graph.reader import GraphSummary, SequenceNumber
+from memtrace_collector.graph.reader import GraphSummary, Near, SequenceNumber
 from memtrace_collector.graph.references import used_by
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.store import encoding
@@ -38,6 +38,14 @@ _WRITERS = (
     "SELECT operation FROM produced WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
 )
 _USERS = "SELECT operation FROM used WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
+_MET_NEAR = (
+    "SELECT operation FROM (SELECT u.operation,"
+    " row_number() OVER (PARTITION BY u.record ORDER BY o.start_ns, o.trace, o.span) AS place,"
+    " sum(o.start_ns <= ?3) OVER (PARTITION BY u.record) AS earlier"
+    " FROM used u CROSS JOIN operation o ON o.id = u.operation"
+    " WHERE u.graph = ?1 AND u.record IN (SELECT value FROM json_each(?2)))"
+    " WHERE place <= ?4 OR place BETWEEN earlier - ?5 + 1 AND earlier + ?6"
+)
 _VALUES = (
     "SELECT ref, cut, verified, content FROM value"
     " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))"
@@ -110,11 +118,26 @@ class SqliteGraphReader:
         graph = self._graph(graph_id)
         if graph is None:
             return {}
-        numbers = self._numbers(_USERS, graph, {variables.record_of(ref) for ref in refs})
+        records = {variables.record_of(ref) for ref in refs}
+        numbers = self._numbers(_USERS, graph, records)
+        met = json_list(encoding.met_key(record) for record in records)
+        numbers.update(row[0] for row in self._connections.query(_USERS, (graph, met)))
         return self._grouped(graph_id, numbers, set(refs), used_by)
 
-    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
-        return self._by_record(graph_id, _USERS, records, lambda item: _records(used_by(item)))
+    def record_users(
+        self, graph_id: str, records: Collection[str], near: Near | None = None
+    ) -> dict[str, list[Operation]]:
+        graph = self._graph(graph_id)
+        if graph is None:
+            return {}
+        numbers = self._numbers(_USERS, graph, records)
+        met = json_list(encoding.met_key(record) for record in records)
+        if near is None:
+            rows = self._connections.query(_USERS, (graph, met))
+        else:
+            rows = self._connections.query(_MET_NEAR, (graph, met, *near))
+        numbers.update(row[0] for row in rows)
+        return self._grouped(graph_id, numbers, set(records), lambda item: _records(used_by(item)))
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
         graph = self._graph(graph_id)

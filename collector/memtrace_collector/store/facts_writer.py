@@ -11,7 +11,7 @@ from typing import NamedTuple
 from memtrace_collector.graph import merge
 from memtrace_collector.graph.facts import Flag, Operation, SpanFacts, Value
 from memtrace_collector.graph.reader import SequenceNumber
-from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied
@@ -311,8 +311,10 @@ def _produced(row: _Row) -> list[tuple[int, int, int, int]]:
 
 
 def _used(row: _Row) -> list[tuple[int, int, int]]:
-    records = {variables.record_of(ref) for ref in used_by(row.operation)}
-    return [(row.graph, encoding.name_key(record), row.id) for record in records]
+    acted = {variables.record_of(ref) for ref in acted_on(row.operation)}
+    met = {variables.record_of(ref) for ref in used_by(row.operation)} - acted
+    keys = {*map(encoding.name_key, acted), *map(encoding.met_key, met)}
+    return [(row.graph, key, row.id) for key in keys]
 
 
 def _named(row: _Row) -> list[tuple[str, int, str, int, int]]:

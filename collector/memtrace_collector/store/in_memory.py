@@ -19,8 +19,8 @@ from memtrace_collector.graph.facts import (
     SpanFacts,
     Value,
 )
-from memtrace_collector.graph.reader import GraphSummary, SequenceNumber
-from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.reader import GraphSummary, Near, SequenceNumber
+from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import Applied, Change, Changes
@@ -161,11 +161,14 @@ class InMemoryFactStore:
         wanted = set(refs)
         return self._grouped(graph_id, lambda operation: wanted.intersection(used_by(operation)))
 
-    def record_users(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+    def record_users(
+        self, graph_id: str, records: Collection[str], near: Near | None = None
+    ) -> dict[str, list[Operation]]:
         wanted = set(records)
-        return self._grouped(
+        found = self._grouped(
             graph_id, lambda operation: wanted.intersection(_records(used_by(operation)))
         )
+        return found if near is None else _bounded(found, near)
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
         found = ((ref, self._values.get((graph_id, ref))) for ref in refs)
@@ -254,3 +257,20 @@ def _by_time(operation: Operation) -> tuple[int, str, str]:
 
 def _records(refs: Iterable[str]) -> set[str]:
     return {variables.record_of(ref) for ref in refs}
+
+
+def _bounded(users: dict[str, list[Operation]], near: Near) -> dict[str, list[Operation]]:
+    """Per record: which operations by acting on it, which by where they stand in time."""
+    kept: dict[str, list[Operation]] = {}
+    for record, operations in users.items():
+        met = [item for item in operations if record not in _records(acted_on(item))]
+        earlier = sum(item.start_ns <= near.at_ns for item in met)
+        cut = {
+            item.key
+            for place, item in enumerate(met, 1)
+            if place > near.first and not earlier - near.before < place <= earlier + near.after
+        }
+        left = [item for item in operations if item.key not in cut]
+        if left:
+            kept[record] = left
+    return kept
