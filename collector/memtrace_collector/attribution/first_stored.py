@@ -56,7 +56,7 @@ def versions_seen(view: View) -> tuple[str, ...]:
         for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
         if kind(ref) in _STORED
     ]
-    return tuple(dict.fromkeys([*met, *_versions_acted_on(view)]))
+    return tuple(dict.fromkeys([*met, *view.met_elsewhere, *_versions_acted_on(view)]))
 
 
 def _versions_acted_on(view: View) -> list[str]:

@@ -45,7 +45,7 @@ class View:
         for ref, content in case.texts.items():
             self._by_digest.setdefault(variables.text_version(variables.version_of(ref)), content)
         self.operations = sorted(
-            (op for op in case.operations.values() if not op.composite),
+            (op for op in case.operations.values() if not op.composite and op.key not in case.met),
             key=lambda op: (op.start_ns, op.trace_id, op.span_id),
         )
         self._producers: dict[str, list[Operation]] = defaultdict(list)
@@ -382,6 +382,19 @@ class View:
             and variables.record_of(ref) not in self.case.histories
         ]
         return tuple(dict.fromkeys([*live, *unknown, *self.documents]))
+
+    @cached_property
+    def met_elsewhere(self) -> tuple[str, ...]:
+        """Versions of the case's records that reads of other turns met."""
+        met = (self.case.operations[key] for key in self.case.met)
+        found = {
+            ref
+            for op in met
+            if self.readable(op)
+            for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
+            if variables.record_of(ref) in self.case.histories
+        }
+        return tuple(sorted(found))
 
     def readable(self, op: Operation) -> bool:
         """Whether what an operation wrote could be read by this answer's operations."""

@@ -55,7 +55,8 @@ class Case:
     """One answer and what surrounds it.
 
     ``operations``: ancestry, the messages that bear on the question, what lies downstream of
-    the evidence, every write of every record met, later reads of those records.
+    the evidence, every write of every record met, and reads of other turns (``met``) that show
+    which of those versions were ever delivered.
     ``histories``: per record (``kind:id``) its writes in order; ``values``: expanded texts by
     reference; ``ancestry``: keys of the answer's ancestors with the answer itself.
     """
@@ -79,5 +80,9 @@ class Case:
     """complete, inexact, ambiguous or incomplete."""
     readable_graphs: frozenset[str] = frozenset()
     """Graphs this answer's operations read: its own and every ``reads`` of the ancestry."""
+    related: tuple[str, ...] = ()
+    """Other messages that speak of what was asked: the need may have been said more than once."""
+    met: frozenset[OperationKey] = frozenset()
+    """Reads of other turns. Of these only the versions of records in ``histories`` count."""
     foreign: Mapping[str, str] = field(default_factory=dict)
     """References of evidence found only in another graph of the tenant -> that graph."""

@@ -15,6 +15,8 @@ from memtrace_otel import semconv, variables
 FOUND_PER_GRAPH = 3
 _MAX_FOREIGN_GRAPHS = 500
 _MAX_READERS = 8
+_MAX_RELATED = 2
+_RECORD_KINDS = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
 _SEARCHED_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 
 
@@ -80,6 +82,25 @@ def search(
         found.extend(bearing[:FOUND_PER_GRAPH])
     refs = tuple(dict.fromkeys(item.ref for item in found))
     return Evidence(refs, tuple(found), {})
+
+
+def others(hits: Evidence, found: Evidence) -> Evidence:
+    """Of what a search found the first that are not the evidence already."""
+    more = [item for item in hits.occurrences if item.ref not in found.refs][:_MAX_RELATED]
+    return Evidence(tuple(dict.fromkeys(item.ref for item in more)), tuple(more), {})
+
+
+def bearing_records(
+    lookups: Lookups, text: str, graph_ids: Sequence[str], limit: int
+) -> tuple[str, ...]:
+    """The versions of records that best match a text, whoever wrote them."""
+    return tuple(
+        dict.fromkeys(
+            value.ref
+            for graph_id in graph_ids
+            for value in lookups.reader.search_values(graph_id, text, _RECORD_KINDS, limit=limit)
+        )
+    )
 
 
 def question_text(lookups: Lookups, operations: Sequence[Operation], flag: Flag) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from memtrace_collector.graph import content, evidence, resolution
 from memtrace_collector.graph.ancestry import Ancestry, ancestry, merge_parents, parents_of
@@ -13,17 +13,24 @@ from memtrace_collector.graph.closure import closure, processes_of
 from memtrace_collector.graph.evidence import Evidence
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.forward import downstream
-from memtrace_collector.graph.history import order_writes
+from memtrace_collector.graph.history import current_at, has_ties, order_writes
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.reader import GraphReader
-from memtrace_collector.graph.references import named_by
+from memtrace_collector.graph.reader import GraphReader, Near
+from memtrace_collector.graph.references import acted_on, named_by
 from memtrace_collector.graph.turns import turn
 from memtrace_otel import semconv, variables
 
 MAX_OPERATIONS = 20_000
 _WHOLE_TRACE = 300
 """A trace of at most so many operations is loaded whole; of a longer one, what is met."""
+_NEAR_FIRST, _NEAR_BEFORE, _NEAR_AFTER = 4, 12, 8
+"""Of the searches and prompts that met a record: the first, the last before the answer, the
+first after it. A record may have been met in every turn for years."""
+_WRITES_FOLLOWED = 32
+"""Writes of one record whose traces are loaded, from the first version that bears on the need."""
+_RELATED_RECORDS = 12
 _RECORDS = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
+_READS = frozenset((semconv.STEP_RETRIEVE, semconv.STEP_RERANK))
 _Operations = dict[OperationKey, Operation]
 
 
@@ -44,35 +51,38 @@ def load_case(
         evidence_given: False ignores the flag's evidence and searches for it.
         max_operations: where walks stop; the lineage is then ``incomplete``.
     """
-    lookups = Lookups(reader)
+    near = Near(answer.end_ns, _NEAR_FIRST, _NEAR_BEFORE, _NEAR_AFTER)
+    lookups = Lookups(reader, near)
     back = ancestry(lookups, answer, max_operations)
     own_turn = turn(lookups, answer, back.operations)
     readable = _readable((*back.operations.values(), *own_turn.values()))
     given = evidence_given and bool(flag.evidence)
-    if given:
-        found = evidence.locate(lookups, flag.evidence, answer, readable)
-    else:
-        text = evidence.question_text(lookups, tuple(own_turn.values()), flag)
-        found = evidence.search(lookups, text, answer, readable, back.operations)
+    text = evidence.question_text(lookups, tuple(own_turn.values()), flag)
+    hits = evidence.search(lookups, text, answer, readable, back.operations)
+    found = evidence.locate(lookups, flag.evidence, answer, readable) if given else hits
+    related = evidence.others(hits, found)
     walk = _Walk(lookups, answer, readable, max_operations)
-    operations, histories = walk.operations(back, own_turn, found)
-    values, texts = _values(reader, operations.values(), found.refs)
-    status = resolution.INCOMPLETE if walk.truncated else back.status
+    walk.gather(back, own_turn, found, related)
+    walk.follow(evidence.bearing_records(lookups, text, readable, _RELATED_RECORDS))
+    values, texts = _values(reader, walk.named(), found.refs)
+    operations = walk.operations
     return Case(
         answer=answer,
         flag=flag,
         operations=operations,
         ancestry=frozenset(back.operations),
-        parents=merge_parents(back.parents, walk.parents(operations)),
-        histories=histories,
+        parents=merge_parents(back.parents, walk.parents()),
+        histories=walk.histories,
         values=values,
         texts=texts,
         turn=frozenset(own_turn),
         evidence=found.refs,
         evidence_given=given,
         closure=closure(reader, processes_of(operations.values())),
-        lineage=status,
+        lineage=resolution.INCOMPLETE if walk.truncated else back.status,
         readable_graphs=frozenset(readable),
+        related=related.refs,
+        met=frozenset(walk.met),
         foreign=found.foreign,
     )
 
@@ -85,79 +95,149 @@ class _Walk:
     answer: Operation
     graph_ids: Sequence[str]
     max_operations: int
+    operations: _Operations = field(default_factory=dict)
+    histories: dict[str, tuple[Write, ...]] = field(default_factory=dict)
+    met: set[OperationKey] = field(default_factory=set)
     truncated: bool = False
+    _close: set[OperationKey] = field(default_factory=set)
+    """Operations of which every record named counts as met."""
+    _derived: dict[str, None] = field(default_factory=dict)
+    """References downstream of the evidence."""
 
-    def operations(
-        self, back: Ancestry, own_turn: _Operations, found: Evidence
-    ) -> tuple[_Operations, dict[str, tuple[Write, ...]]]:
-        graph_ids = tuple(dict.fromkeys((*self.graph_ids, *found.foreign.values())))
-        operations = dict(back.operations) | own_turn
-        self.truncated = back.truncated
-        ahead = downstream(self.lookups, found.occurrences, graph_ids, self.max_operations)
-        self.truncated |= ahead.truncated
-        self._add(operations, ahead.operations.values())
-        self._add_traces(operations)
-        records = _records(operations.values())
-        writers = self._writers(records, graph_ids)
-        self._add(operations, (item for items in writers.values() for item in items))
-        readers = self._readers(records, graph_ids)
-        self._add(operations, (item for items in readers.values() for item in items))
-        self._add_traces(operations, (item for items in writers.values() for item in items))
-        histories = {
-            record: order_writes(record, items, readers.get(record, ()))
-            for record, items in writers.items()
+    def gather(
+        self, back: Ancestry, own_turn: _Operations, found: Evidence, related: Evidence
+    ) -> None:
+        """Ancestry, turn, what lies downstream of the messages, and the siblings of all these."""
+        self.graph_ids = tuple(dict.fromkeys((*self.graph_ids, *found.foreign.values())))
+        self.operations = dict(back.operations) | own_turn
+        start = (*found.occurrences, *related.occurrences)
+        ahead = downstream(self.lookups, start, self.graph_ids, self.max_operations)
+        self.truncated = back.truncated or ahead.truncated
+        self._derived = dict.fromkeys(ahead.refs)
+        self._add(ahead.operations.values())
+        said_in = {item.trace_id for item in ahead.operations.values() if acted_on(item)}
+        said_in.update(item.operation.trace_id for item in start)
+        self._add_traces({item.trace_id for item in self.operations.values()})
+        self._close = {
+            key for key, item in self.operations.items() if key in own_turn or key[0] in said_in
         }
-        return operations, histories
 
-    def parents(self, operations: _Operations) -> dict[OperationKey, tuple[OperationKey, ...]]:
-        """One step back from every operation of the case, inside the case."""
-        found = parents_of(self.lookups, operations.values())
+    def follow(self, bearing: Iterable[str]) -> None:
+        """The histories of the records that were met, and around those that bear on the need
+        the operations that wrote, changed and met them."""
+        bearing = dict.fromkeys(bearing)
+        records = self._records()
+        records.update(variables.record_of(ref) for ref in bearing)
+        for record, writers in self._writers(records).items():
+            self.histories[record] = self._in_order(record, writers)
+        self._add(write.operation for writes in self.histories.values() for write in writes)
+        telling = {**self._derived, **bearing}
+        self._add_traces(self._traces_of_changes(telling))
+        watched = {variables.record_of(ref) for ref in telling} | self._outdated()
+        self._add_users({record for record in watched if record.startswith(_RECORDS)})
+
+    def named(self) -> Iterator[tuple[Operation, set[str]]]:
+        """Each operation with the references whose values count."""
+        for operation in self.operations.values():
+            named = named_by(operation)
+            if operation.key in self.met:
+                named = {ref for ref in named if variables.record_of(ref) in self.histories}
+            yield operation, named
+
+    def parents(self) -> dict[OperationKey, tuple[OperationKey, ...]]:
+        """One step back from what was made downstream of the evidence and from every write,
+        inside the case."""
+        found = parents_of(
+            self.lookups,
+            (
+                item
+                for key, item in self.operations.items()
+                if key not in self.met and item.step not in _READS
+            ),
+        )
         inside = {
-            key: tuple(parent for parent in parents if parent in operations)
+            key: tuple(parent for parent in parents if parent in self.operations)
             for key, parents in found.items()
         }
         return {key: parents for key, parents in inside.items() if parents}
 
-    def _add(self, operations: _Operations, more: Iterable[Operation]) -> None:
+    def _add(self, more: Iterable[Operation]) -> None:
         for operation in more:
-            if operation.key in operations:
+            if operation.key in self.operations:
                 continue
-            if len(operations) >= self.max_operations:
+            if len(self.operations) >= self.max_operations:
                 self.truncated = True
                 return
-            operations[operation.key] = operation
+            self.operations[operation.key] = operation
 
-    def _add_traces(
-        self, operations: _Operations, within: Iterable[Operation] | None = None
-    ) -> None:
+    def _add_traces(self, traces: Iterable[str]) -> None:
         """Siblings of what was met: decisions that chose nothing, writes that failed."""
-        around = operations.values() if within is None else within
-        for trace_id in sorted({item.trace_id for item in around}):
+        for trace_id in sorted(traces):
             siblings = self.lookups.tree(trace_id).operations
             if len(siblings) <= _WHOLE_TRACE:
-                self._add(operations, siblings)
+                self._add(siblings)
             else:
-                parents = {item.parent_span_id for item in operations.values()} - {""}
-                self._add(operations, (s for s in siblings if s.parent_span_id in parents))
+                parents = {item.parent_span_id for item in self.operations.values()} - {""}
+                self._add(s for s in siblings if s.parent_span_id in parents)
 
-    def _writers(
-        self, records: Collection[str], graph_ids: Sequence[str]
-    ) -> dict[str, list[Operation]]:
+    def _records(self) -> set[str]:
+        """Records met: all that the turn and the writers of the evidence name, and what others
+        made or used."""
+        return {
+            variables.record_of(ref)
+            for key, item in self.operations.items()
+            for ref in (named_by(item) if key in self._close else {*acted_on(item), *item.outputs})
+            if ref.startswith(_RECORDS)
+        }
+
+    def _writers(self, records: Collection[str]) -> dict[str, list[Operation]]:
         found: dict[str, list[Operation]] = defaultdict(list)
-        for graph_id in graph_ids:
+        for graph_id in self.graph_ids:
             for record, items in self.lookups.writers(graph_id, records).items():
                 found[record].extend(items)
-        return dict(found)
+        return found
 
-    def _readers(
-        self, records: Collection[str], graph_ids: Sequence[str]
-    ) -> dict[str, list[Operation]]:
-        """Whoever considered a version of the record, before the answer or after it."""
-        found: dict[str, list[Operation]] = defaultdict(list)
-        for graph_id in graph_ids:
-            for record, items in self.lookups.record_users(graph_id, records).items():
-                found[record].extend(items)
-        return dict(found)
+    def _in_order(self, record: str, writers: Sequence[Operation]) -> tuple[Write, ...]:
+        readers: list[Operation] = []
+        if has_ties(record, writers):
+            for graph_id in self.graph_ids:
+                users = self.lookups.record_users(graph_id, [record])
+                readers.extend(users.get(record, ()))
+        return order_writes(record, writers, readers)
+
+    def _traces_of_changes(self, telling: Collection[str]) -> set[str]:
+        """Traces in which a version that bears on the need was written or replaced."""
+        traces: set[str] = set()
+        for writes in self.histories.values():
+            first = next((n for n, write in enumerate(writes) if write.version in telling), None)
+            if first is not None:
+                followed = writes[first : first + _WRITES_FOLLOWED]
+                traces.update(write.operation.trace_id for write in followed)
+        return traces
+
+    def _outdated(self) -> set[str]:
+        """Records of which this turn was given another version than the last one before it."""
+        found = set()
+        for key in self._close:
+            for ref in self.operations[key].delivered:
+                writes = self.histories.get(variables.record_of(ref), ())
+                current = current_at(writes, self.operations[key].start_ns)
+                if current is not None and current.version != ref:
+                    found.add(variables.record_of(ref))
+        return found
+
+    def _add_users(self, records: Collection[str]) -> None:
+        """Who decided about these records or met them, in whatever turn."""
+        for graph_id in self.graph_ids:
+            for record, users in self.lookups.record_users(graph_id, records).items():
+                for user in users:
+                    if user.key in self.operations:
+                        continue
+                    if user.step in _READS:
+                        self.met.add(user.key)
+                        self._add((user,))
+                    elif record in map(variables.record_of, acted_on(user)):
+                        self._add((user,))
 
 
 def _readable(operations: Iterable[Operation]) -> tuple[str, ...]:
@@ -167,27 +247,17 @@ def _readable(operations: Iterable[Operation]) -> tuple[str, ...]:
     return tuple(graphs)
 
 
-def _records(operations: Iterable[Operation]) -> set[str]:
-    return {
-        variables.record_of(ref)
-        for item in operations
-        for ref in named_by(item)
-        if ref.startswith(_RECORDS)
-    }
-
-
 def _values(
-    reader: GraphReader, operations: Iterable[Operation], refs: Iterable[str]
+    reader: GraphReader, named: Iterable[tuple[Operation, set[str]]], refs: Iterable[str]
 ) -> tuple[dict[str, Value], dict[str, str]]:
     """Values by reference, and their texts; a reference without a value of its own takes the
     text of an equal digest under the same key."""
     wanted: dict[str, set[str]] = defaultdict(set)
     keys: dict[str, str] = {}
-    for item in operations:
-        for ref in named_by(item):
-            wanted[item.graph_id].add(ref)
-            for graph_id in item.reads:
-                wanted[graph_id].add(ref)
+    for item, named_there in named:
+        for graph_id in (item.graph_id, *item.reads):
+            wanted[graph_id] |= named_there
+        for ref in named_there:
             keys.setdefault(ref, item.digest_key)
     for names in wanted.values():
         names.update(refs)
