@@ -17,9 +17,9 @@ from types import TracebackType
 from memtrace_collector.api import server as api
 from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service, Work
-from memtrace_collector.attribution.worker import Worker
+from memtrace_collector.attribution.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback import WriteBack
-from memtrace_collector.config import Config, store_folder
+from memtrace_collector.config import AttributionConfig, Config, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
@@ -28,7 +28,7 @@ from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServ
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder, record_reader
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
-from memtrace_collector.runtime.judges import judge_for
+from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
@@ -47,9 +47,13 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, neve
 def open_service(config: Config) -> Iterator[Service]:
     """The questions over a folder that the caller owns, for one command."""
     data = DataFolder(store_folder(config.store), config, NULL_METRICS)
-    with contextlib.closing(data):
+    with (
+        contextlib.closing(data),
+        Judges(config, store_folder(config.store), NULL_METRICS) as judges,
+    ):
         data.project()
-        yield _service(data, config, _worker(data, config, NULL_METRICS), data.project)
+        worker = _worker(data, config, judges, NULL_METRICS)
+        yield _service(data, judges, worker, data.project)
 
 
 class App:
@@ -97,12 +101,14 @@ class App:
         gauges.install(telemetry, data, watch, FORWARD_CURSOR if config.forward.url else None)
         if config.forward.url:
             self._start_forwarding(parts, data, telemetry)
-        worker = _worker(data, config, telemetry)
+        judges = Judges(config, self._folder, telemetry)
+        parts.callback(self._close, judges.close)
+        worker = _worker(data, config, judges, telemetry)
         self._run(parts, Stage("worker", worker.run))
         projector = Stage("projector", data.projector.run)
         self._run(parts, projector)
         self._drain(parts, "projection", lambda: data.facts.cursor() >= data.log.end)
-        service = _service(data, config, worker, data.wait_projected)
+        service = _service(data, judges, worker, data.wait_projected)
         http = self._start_api(parts, service, telemetry, projector)
         receiver = ReceiverServer(data.ingest, _listen(config))
         with _listening():
@@ -186,15 +192,32 @@ class App:
         }
 
 
-def _worker(data: DataFolder, config: Config, metrics: Metrics) -> Worker:
+def _worker(data: DataFolder, config: Config, judges: Judges, metrics: Metrics) -> Worker:
     return Worker(
         data.facts,
         data.cases,
-        judge=judge_for("", config),
+        judge=judges.named(),
         target=_write_back(config),
-        interval_seconds=config.attribution.interval_seconds,
+        settings=_worker_settings(config.attribution),
+        ready=_caught_up(data),
         metrics=metrics,
     )
+
+
+def _worker_settings(config: AttributionConfig) -> WorkerSettings:
+    return WorkerSettings(
+        interval_seconds=config.interval_seconds,
+        settle_seconds=config.settle_seconds,
+        max_attempts=config.max_attempts,
+        cases_per_minute=config.cases_per_minute,
+        concurrency=config.concurrency,
+    )
+
+
+def _caught_up(data: DataFolder) -> Callable[[], bool]:
+    """Whether everything is projected that was on disk at the start: half a graph misleads."""
+    end = data.log.end
+    return lambda: data.facts.cursor() >= end
 
 
 def _write_back(config: Config) -> WriteBack | None:
@@ -203,12 +226,12 @@ def _write_back(config: Config) -> WriteBack | None:
 
 
 def _service(
-    data: DataFolder, config: Config, worker: Worker, settle: Callable[[], None]
+    data: DataFolder, judges: Judges, worker: Worker, settle: Callable[[], None]
 ) -> Service:
     def attribute(method: str, graph_id: str, evidence: bool) -> list[Json]:
-        return worker.run_once(graph_id, evidence, judge_for(method, config))
+        return worker.run_once(graph_id, evidence, judges.named(method))
 
-    work = Work(data.append, settle, attribute, worker.set_aside, data.request_at)
+    work = Work(data.append, settle, attribute, data.request_at)
     return Service(data.facts, data.cases, work)
 
 

@@ -17,11 +17,16 @@ from urllib.parse import urlsplit
 import yaml
 
 from memtrace_collector.errors import ConfigError, NotInThisVersionError
+from memtrace_collector.model_config import ModelConfig
 
 DEFAULT_STORE = "./memtrace-data"
 PROFILES = ("jaeger", "tempo", "none")
 METHODS = ("rules", "auto", "model", "agent")
-METHODS_BUILT = ("rules",)
+MAX_REPLAY_RUNS = 20
+METHODS_BUILT = ("rules", "auto", "model")
+METHODS_WITH_MODEL = ("auto", "model", "agent")
+FLAGGING_INVARIANTS = ("stale", "zombie", "foreign", "flapping", "empty_retrieval")
+"""Those whose findings can reach an answer; a write that never happened reaches none."""
 MARKERS = ("memtrace.", "gen_ai.memory.", "gen_ai.evaluation.")
 
 
@@ -77,12 +82,41 @@ class AttributionConfig:
     method: str = "rules"
     interval_seconds: float = 1.0
     """Pause between two looks for flagged answers without a verdict."""
+    settle_seconds: float = 300.0
+    """How long an answer is waited for whose lineage has gaps or unknown producers."""
+    cases_per_minute: int = 6_000
+    concurrency: int = 1
+    """Cases looked at at the same time."""
+    max_attempts: int = 3
+    """A case that failed so often is set aside."""
+    flag_invariants: tuple[str, ...] = ()
+    """Broken invariants that flag the answers they reached: of :data:`FLAGGING_INVARIANTS`."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Evaluation name -> least passing score; a lower ``gen_ai.evaluation.result`` flags."""
+    replay: bool = False
+    """Test every verdict by a replay, also in the background."""
+    replay_runs: int = 3
+    """How often each prompt of a replay is asked."""
+    replay_model: str = ""
+    """Model of replays; empty: the one that the answer's span names."""
+    replay_url: str = ""
+    """OpenAI-compatible endpoint of replays; empty: ``OPENAI_BASE_URL``, else no model is asked."""
+    replay_calls: int = 600
+    """Calls that replays may make, per command or per day of a service."""
 
     def validate(self) -> None:
         check_method(self.method)
+        check_replay_runs(self.replay_runs)
+        _check("attribution.replay_calls", self.replay_calls >= 1, "at least 1")
+        if self.replay_url:
+            _check_endpoint("attribution.replay_url", self.replay_url)
         _check("attribution.interval_seconds", 0 < self.interval_seconds <= 3600, "0 to 3600")
+        _check("attribution.settle_seconds", 0 <= self.settle_seconds <= 86_400, "0 to 86400")
+        _check("attribution.cases_per_minute", self.cases_per_minute >= 1, "at least 1")
+        _check("attribution.concurrency", 1 <= self.concurrency <= 64, "1 to 64")
+        _check("attribution.max_attempts", 1 <= self.max_attempts <= 100, "1 to 100")
+        unknown = set(self.flag_invariants) - set(FLAGGING_INVARIANTS)
+        _check("attribution.flag_invariants", not unknown, f"of {', '.join(FLAGGING_INVARIANTS)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +127,7 @@ class Config:
     server: ServerConfig = field(default_factory=ServerConfig)
     forward: ForwardConfig = field(default_factory=ForwardConfig)
     attribution: AttributionConfig = field(default_factory=AttributionConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
 
     def validate(self) -> None:
         """Raise ConfigError (or NotInThisVersionError) for the first setting that cannot be."""
@@ -100,6 +135,8 @@ class Config:
         self.server.validate()
         self.forward.validate()
         self.attribution.validate()
+        self.model.validate()
+        check_model(self.attribution.method, self.model)
         if self.forward.url and self._is_own_door(self.forward.url):
             raise ConfigError(
                 f"forward.url: {self.forward.url} is where this service itself listens, so spans "
@@ -193,7 +230,32 @@ SETTINGS = (
     Setting("forward.profile", "MEMTRACE_FORWARD_PROFILE", _text),
     Setting("attribution.method", "MEMTRACE_ATTRIBUTION_METHOD", _text),
     Setting("attribution.interval_seconds", "MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS", _real),
+    Setting("attribution.settle_seconds", "MEMTRACE_ATTRIBUTION_SETTLE_SECONDS", _real),
+    Setting("attribution.cases_per_minute", "MEMTRACE_ATTRIBUTION_CASES_PER_MINUTE", _whole),
+    Setting("attribution.concurrency", "MEMTRACE_ATTRIBUTION_CONCURRENCY", _whole),
+    Setting("attribution.max_attempts", "MEMTRACE_ATTRIBUTION_MAX_ATTEMPTS", _whole),
+    Setting("attribution.flag_invariants", "MEMTRACE_FLAG_INVARIANTS", _texts),
     Setting("attribution.thresholds", "MEMTRACE_EVALUATION_THRESHOLDS", _scores),
+    Setting("attribution.replay", "MEMTRACE_REPLAY", _switch),
+    Setting("attribution.replay_runs", "MEMTRACE_REPLAY_RUNS", _whole),
+    Setting("attribution.replay_model", "MEMTRACE_REPLAY_MODEL", _text),
+    Setting("attribution.replay_url", "MEMTRACE_REPLAY_URL", _text),
+    Setting("attribution.replay_calls", "MEMTRACE_REPLAY_CALLS", _whole),
+    Setting("model.name", "MEMTRACE_MODEL", _text),
+    Setting("model.base_url", "MEMTRACE_MODEL_BASE_URL", _text),
+    Setting("model.timeout_seconds", "MEMTRACE_MODEL_TIMEOUT_SECONDS", _real),
+    Setting("model.retries", "MEMTRACE_MODEL_RETRIES", _whole),
+    Setting("model.concurrency", "MEMTRACE_MODEL_CONCURRENCY", _whole),
+    Setting("model.cut", "MEMTRACE_MODEL_CUT", _real),
+    Setting("model.case_calls", "MEMTRACE_MODEL_CASE_CALLS", _whole),
+    Setting("model.case_tokens", "MEMTRACE_MODEL_CASE_TOKENS", _whole),
+    Setting("model.case_cost", "MEMTRACE_MODEL_CASE_COST", _real),
+    Setting("model.run_calls", "MEMTRACE_MODEL_RUN_CALLS", _whole),
+    Setting("model.run_tokens", "MEMTRACE_MODEL_RUN_TOKENS", _whole),
+    Setting("model.run_cost", "MEMTRACE_MODEL_RUN_COST", _real),
+    Setting("model.prompt_price", "MEMTRACE_MODEL_PROMPT_PRICE", _real),
+    Setting("model.completion_price", "MEMTRACE_MODEL_COMPLETION_PRICE", _real),
+    Setting("model.embeddings", "MEMTRACE_EMBEDDINGS_MODEL", _text),
 )
 
 
@@ -238,6 +300,7 @@ def _build(chosen: Mapping[str, Any]) -> Config:
         server=ServerConfig(**section("server")),
         forward=ForwardConfig(**section("forward")),
         attribution=AttributionConfig(**section("attribution")),
+        model=ModelConfig(**section("model")),
     )
 
 
@@ -276,6 +339,20 @@ def check_method(method: str) -> None:
         )
 
 
+def check_model(method: str, model: ModelConfig) -> None:
+    """Refuse a method that asks a model where none is named."""
+    if method in METHODS_WITH_MODEL and not model.name:
+        raise ConfigError(
+            f"the method {method} asks a model: name one with --model (MEMTRACE_MODEL, "
+            "model.name), and where it is with --base-url; or use --method rules"
+        )
+
+
+def check_replay_runs(runs: int) -> None:
+    """Refuse a number of runs of a replay that is no use or too dear."""
+    _check("attribution.replay_runs", 1 <= runs <= MAX_REPLAY_RUNS, f"1 to {MAX_REPLAY_RUNS}")
+
+
 def store_folder(store: str) -> Path:
     """The folder a ``--store`` names."""
     if "://" in store:
@@ -305,6 +382,12 @@ def _check_url(path: str, url: str) -> None:
         parts.scheme in ("http", "https", "grpc", "grpcs") and bool(parts.hostname),
         "a URL such as http://localhost:4318 or grpc://localhost:4317",
     )
+
+
+def _check_endpoint(path: str, url: str) -> None:
+    parts = urlsplit(url)
+    usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    _check(path, usable, "a URL such as http://localhost:8000/v1")
 
 
 def _check(path: str, holds: bool, expected: str) -> None:

@@ -2,21 +2,108 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+from pathlib import Path
+from types import TracebackType
+
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.judge import Judge
-from memtrace_collector.config import Config, check_method
+from memtrace_collector.attribution.model.ask import Asker
+from memtrace_collector.attribution.model.budget import RUN_SECONDS, Budget, Limits, Prices, Usage
+from memtrace_collector.attribution.model.cache import Cache
+from memtrace_collector.attribution.model.endpoint import Endpoint
+from memtrace_collector.attribution.model.judge import ModelJudge
+from memtrace_collector.config import Config, check_method, check_model
+from memtrace_collector.model_config import ModelConfig, key_for
+from memtrace_collector.telemetry.metrics import Metrics
+
+CACHE_FILE = "model-cache.db"
 
 
-def judge_for(method: str, config: Config) -> Judge:
-    """What judges a case by ``method``.
+class Judges:
+    """What judges a case, by the name of its method. A context manager: what a method needs is
+    opened at its first use, once, and closed on leaving.
 
     Args:
-        method: one of :data:`~memtrace_collector.config.METHODS`; empty: as configured.
-        config: the settings of the method.
-
-    Raises:
-        ConfigError: there is no such method.
-        NotInThisVersionError: it is not built yet.
+        config: the settings of the methods.
+        folder: where answers of a model are kept.
+        metrics: told what asking takes.
     """
-    check_method(method or config.attribution.method)
-    return attribute
+
+    def __init__(self, config: Config, folder: Path, metrics: Metrics) -> None:
+        self._config, self._folder, self._metrics = config, folder, metrics
+        self._opened = contextlib.ExitStack()
+        self._lock = threading.Lock()
+        self._asker: Asker | None = None
+
+    def __enter__(self) -> Judges:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End what was opened; nobody judges any more."""
+        self._opened.close()
+
+    def named(self, method: str = "") -> Judge:
+        """What judges by ``method``; empty: as configured.
+
+        Raises:
+            ConfigError: there is no such method, or it needs a model and none is named.
+            NotInThisVersionError: it is not built yet.
+        """
+        method = method or self._config.attribution.method
+        check_method(method)
+        check_model(method, self._config.model)
+        if method == "rules":
+            return attribute
+        model = self._config.model
+        return ModelJudge(self._model(), lambda: _case_budget(model), method, model.cut)
+
+    def _model(self) -> Asker:
+        with self._lock:
+            if self._asker is None:
+                self._asker = self._open()
+            return self._asker
+
+    def _open(self) -> Asker:
+        model = self._config.model
+        endpoint = Endpoint(
+            model.name,
+            base_url=model.base_url,
+            key=key_for(model, os.environ),
+            timeout_seconds=model.timeout_seconds,
+            retries=model.retries,
+            concurrency=model.concurrency,
+        )
+        self._opened.callback(endpoint.close)
+        cache = Cache(self._folder / CACHE_FILE)
+        self._opened.callback(cache.close)
+        prices = _prices(model)
+
+        def price(usage: Usage) -> float:
+            return prices.of(usage.prompt, usage.completion)
+
+        return Asker(endpoint, cache, _run_budget(model), price, self._metrics)
+
+
+def _prices(model: ModelConfig) -> Prices:
+    return Prices(prompt=model.prompt_price, completion=model.completion_price)
+
+
+def _case_budget(model: ModelConfig) -> Budget:
+    limits = Limits(calls=model.case_calls, tokens=model.case_tokens, cost=model.case_cost)
+    return Budget(limits, _prices(model))
+
+
+def _run_budget(model: ModelConfig) -> Budget:
+    limits = Limits(calls=model.run_calls, tokens=model.run_tokens, cost=model.run_cost)
+    return Budget(limits, _prices(model), renew_seconds=RUN_SECONDS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import openai
 from openai.types.chat import ChatCompletion
+from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from memtrace_collector.attribution.model.budget import Usage, estimate
 from memtrace_collector.attribution.model.questions import Message
@@ -87,7 +88,7 @@ class Endpoint:
         if self._clock() < self._paused_until:
             raise EndpointError("not asked: it has just failed several times")
         try:
-            with self._slots:
+            with self._slots, suppress_instrumentation():
                 reply = self._create(messages, max_tokens)
         except openai.OpenAIError as error:
             self._count(failed=True)
