@@ -8,9 +8,10 @@ said.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,15 +20,26 @@ from memtrace_collector.graph.questions.shapes import Json
 
 MAX_LIMIT = 100
 MAX_PAGE_CHARS = 40_000
-"""Of a page as JSON; at least one item is always shown."""
+"""Of a page as JSON; at least one item is always shown, in part when it is longer."""
 MAX_NESTED = 40
-"""Entries shown of any list inside an item."""
+"""Entries shown of any list inside an item, fewer where they are long."""
 MAX_NAME_CHARS = 1_000
 """Of any text that is no captured content: ids, names, references."""
 MAX_TEXT_CHARS = 2_000
 """Of one captured text, unless less is asked for."""
 
 Item = TypeVar("Item")
+
+
+class Size(NamedTuple):
+    """How much of nested lists and of captured texts is shown."""
+
+    entries: int
+    text_chars: int
+
+
+_SIZES = (Size(MAX_NESTED, MAX_TEXT_CHARS), Size(20, 400), Size(8, 200), Size(3, 100))
+"""Largest first: what fits into a page is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +111,18 @@ def page(found: Found[Any], limit: int, cursor: str) -> Json:
     Raises:
         WrongUseError: ``cursor`` is none of ours.
     """
-    head: Json = bounded(found.head)
+    head: Json = _fitting(found.head, MAX_PAGE_CHARS // 2)
     if not found.name:
         return head
     start, total = _start(cursor), len(found.items)
     shown: list[Json] = []
-    size = len(_text(head))
-    for item in bounded(found.render(found.items[start : start + limit]), limit):
-        size += len(_text(item))
-        if shown and size > MAX_PAGE_CHARS:
+    room = MAX_PAGE_CHARS - _size(head)
+    for whole in found.render(found.items[start : start + limit]):
+        item = bounded(whole, _SIZES[0])
+        if not shown:
+            item = _fitting(whole, room)
+        room -= _size(item)
+        if shown and room < 0:
             break
         shown.append(item)
     end = start + len(shown)
@@ -120,25 +135,39 @@ def page(found: Found[Any], limit: int, cursor: str) -> Json:
     }
 
 
-def bounded(value: Any, most: int = MAX_NESTED) -> Any:
-    """JSON in which no list is longer than ``most`` (those inside it: :data:`MAX_NESTED`) and
-    no text than its bound; ``<key>_left_out`` beside a list counts what is not shown."""
+def bounded(value: Any, size: Size) -> Any:
+    """JSON in which no list and no text is longer than ``size`` allows; ``<key>_left_out``
+    beside a list counts what is not shown, ``chars`` beside a captured text its whole length.
+    """
     if isinstance(value, dict):
-        kept = {str(key): _bounded_entry(key, item) for key, item in value.items()}
+        kept = {str(key): _bounded_entry(str(key), item, size) for key, item in value.items()}
         for key, item in value.items():
-            if isinstance(item, list | tuple) and len(item) > MAX_NESTED:
-                kept[f"{key}_left_out"] = len(item) - MAX_NESTED
+            if isinstance(item, list | tuple) and len(item) > size.entries:
+                kept[f"{key}_left_out"] = len(item) - size.entries
         return kept
     if isinstance(value, list | tuple):
-        return [bounded(item) for item in value[:most]]
+        return [bounded(item, size) for item in value[: size.entries]]
     if isinstance(value, str) and len(value) > MAX_NAME_CHARS:
         return f"{value[:MAX_NAME_CHARS]}…"
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 
-def _bounded_entry(key: object, item: Any) -> Any:
-    # captured texts have a bound of their own
-    return item if key == "captured" else bounded(item)
+def _bounded_entry(key: str, item: Any, size: Size) -> Any:
+    if key == "captured" and isinstance(item, str):
+        return item[: size.text_chars]
+    return bounded(item, size)
+
+
+def _fitting(value: Any, room: int) -> Any:
+    """``value`` in the largest size of which its JSON has room, else in the smallest."""
+    sized = (bounded(value, size) for size in _SIZES)
+    smallest = None
+    for smallest in sized:
+        if _size(smallest) <= room:
+            break
+    return smallest
 
 
 def _start(cursor: str) -> int:
@@ -160,8 +189,8 @@ def _said(name: str, start: int, end: int, total: int) -> str:
     return f"{name} {start + 1} to {end} of {total}{rest}"
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _size(value: Any) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
 
 
 def each(render: Callable[[Item], Json]) -> Callable[[Sequence[Item]], list[Json]]:

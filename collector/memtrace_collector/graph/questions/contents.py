@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -131,13 +131,16 @@ def _graph_json(summary: GraphSummary) -> Json:
     }
 
 
-def _first_seen(operations: Iterable[Operation]) -> Iterator[Message]:
-    seen: set[str] = set()
+def _first_seen(operations: Iterable[Operation]) -> Iterable[Message]:
+    """Each message at the first operation that names it, a stage before its composite."""
+    stages: dict[str, Message] = {}
+    parents: dict[str, Message] = {}
     for item in operations:
+        seen = parents if item.composite else stages
         for ref in (*item.outputs, *item.inputs):
             if ref.startswith(_MESSAGE) and ref not in seen:
-                seen.add(ref)
-                yield Message(ref, _said_at(item, ref), item)
+                seen[ref] = Message(ref, _said_at(item, ref), item)
+    return (parents | stages).values()
 
 
 def _said_at(item: Operation, ref: str) -> int:

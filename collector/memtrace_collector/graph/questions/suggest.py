@@ -18,13 +18,13 @@ MAX_SUGGESTED = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``; did you mean …`` with the nearest known names; empty when none is near."""
+    """`` (did you mean …?)`` with the nearest known names; empty when none is near."""
     among = list(islice(known, MAX_LOOKED_AT))
     part = name.casefold()
     holding = [each for each in among if part and part in each.casefold()]
     near = holding or difflib.get_close_matches(name, among, MAX_SUGGESTED)
     shown = " or ".join(repr(each) for each in near[:MAX_SUGGESTED])
-    return f"; did you mean {shown}" if shown else ""
+    return f" (did you mean {shown}?)" if shown else ""
 
 
 def known_graph(reader: GraphReader, graph_id: str) -> None:
