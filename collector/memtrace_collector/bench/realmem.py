@@ -21,7 +21,7 @@ from memtrace_collector.errors import DamagedError
 SOURCE = "realmem"
 CATEGORY = "need"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_LABEL = re.compile(r"^\s*【[^】]*】\s*")
+_LABEL = re.compile(r"\s*【[^】]*】\s*")
 _MORNING = time(9, tzinfo=timezone.utc)
 _TURN_SECONDS = 60
 _FEWEST_NEW_STEMS = 2
@@ -113,7 +113,7 @@ def _memories(
                 dirt.append(f"{session.id}: a memory that comes from no turn")
                 continue
             identifier = f"{session.id}/{place}"
-            facts.setdefault(identifier, []).append(_LABEL.sub("", content))
+            facts.setdefault(identifier, []).append(_LABEL.sub(" ", content).strip())
             source[session.id, content] = identifier
     return {name: tuple(dict.fromkeys(texts)) for name, texts in facts.items()}, source
 
@@ -157,7 +157,7 @@ def _question(
     for used in items(reply.get("memory_used")):
         content = text(used.get("content"))
         evidence = source.get((text(used.get("session_uuid")), content), "")
-        expected = _LABEL.sub("", content)
+        expected = _LABEL.sub(" ", content).strip()
         new = len(set(content_stems(expected)) - asked)
         fits = evidence in known and len(expected.split()) <= _MOST_WORDS
         if fits and new >= _FEWEST_NEW_STEMS and (best is None or new > best[0]):

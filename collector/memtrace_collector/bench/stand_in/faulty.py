@@ -163,6 +163,8 @@ def _record_lost(
 ) -> list[Action]:
     """The record that carries the planting's message is replaced or removed by this decision."""
     oracle = model.oracle
+    if not {planted.detail.get("after", planted.message)} <= model.seen:
+        return right
     victims = [m for m in existing if planted.message in oracle.carried_by(m.text)]
     cause = next((a for a in right if a.event == "ADD" and not oracle.speaks_of(a.text)), None)
     if not victims or cause is None:

@@ -34,6 +34,8 @@ class StandIn:
     case: PlannedCase
     oracle: Oracle
     plantings: Plantings
+    seen: set[str]
+    """Ids of the messages from which facts were extracted so far."""
 
     def __init__(self) -> None:
         self._count = itertools.count(1)
@@ -46,6 +48,7 @@ class StandIn:
         self.case = case
         self.oracle = Oracle(case)
         self.plantings = plantings
+        self.seen = set()
         self._said = {}
         self._chance = random.Random(case.question.id)  # noqa: S311 - as above
 
@@ -53,6 +56,7 @@ class StandIn:
         """Facts of these messages, in order, each once."""
         texts: list[str] = []
         for message in messages:
+            self.seen.add(message.id)
             facts = [fact.text for fact in self.oracle.facts(message.id)]
             texts += faulty.facts(self, message, facts)
         return list(dict.fromkeys(texts))
@@ -62,15 +66,44 @@ class StandIn:
 
         What speaks of the evidence is never merged into anything else: it is added.
         """
-        free = [fact for fact in facts if not self.oracle.speaks_of(fact)]
-        others = [m for m in existing if not self.oracle.speaks_of(m.text)]
-        actions = {a.text: a for a in decision.decide(others, free) if a.event != "NONE"}
+        speaks = self.oracle.speaks_of
+        others = [memory for memory in existing if not speaks(memory.text)]
+        known = {memory.text for memory in existing}
+        actions: list[Action] = []
         numbers = itertools.count(len(existing))
-        kept = {memory.text for memory in existing}
-        added = [fact for fact in facts if fact not in actions and fact not in kept]
-        added = [fact for fact in added if fact not in free or not _settled(others, fact)]
-        actions.update({fact: Action(str(next(numbers)), fact, "ADD") for fact in added})
-        return faulty.actions(self, facts, existing, list(actions.values()))
+        for fact in (fact for fact in facts if fact not in known):
+            old = self._outdated_by(fact, existing)
+            usual = [] if speaks(fact) else decision.decide(others, [fact])
+            changed = [a for a in usual if a.event in ("UPDATE", "DELETE")]
+            if old is not None:
+                actions.append(Action(old.id, fact, "UPDATE", old_memory=old.text))
+            elif changed and changed[0].id not in {action.id for action in actions}:
+                actions.append(changed[0])
+            elif not usual or any(action.event == "ADD" for action in usual):
+                actions.append(Action(str(next(numbers)), fact, "ADD"))
+        return faulty.actions(self, facts, existing, self._forgetting(facts, existing, actions))
+
+    def _outdated_by(self, fact: str, existing: Sequence[Memory]) -> Memory | None:
+        """The record whose value this fact replaces."""
+        carried = self.oracle.carried_by(fact)
+        return next((m for m in existing if self.oracle.outdated(m.text) & carried), None)
+
+    def _forgetting(
+        self, facts: Sequence[str], existing: Sequence[Memory], actions: list[Action]
+    ) -> list[Action]:
+        """A fact that asks to forget is no record: what it asks to forget is deleted."""
+        for message in self.case.messages:
+            texts = self.oracle.to_forget(message.id)
+            asked = {fact.text for fact in self.oracle.facts(message.id)} & set(facts)
+            if not texts or not asked:
+                continue
+            actions = [action for action in actions if action.text not in asked]
+            planted = self.plantings.fires("forget_ignored", message.id)
+            if planted:
+                self.effect(planted)
+                continue
+            actions += [Action(m.id, m.text, "DELETE") for m in existing if m.text in texts]
+        return actions
 
     def rewrite(self, query: str) -> str:
         """Another wording of ``query`` for a search: its content words stay."""
@@ -142,11 +175,6 @@ def relevance(query: str, texts: Sequence[str], oracle: Oracle) -> list[float]:
     shares = [overlap(asked, set(content_stems(text))) for text in texts]
     bonus = [0.5 if oracle.carried_by(text) else 0.0 for text in texts]
     return [share / 2 + more for share, more in zip(shares, bonus, strict=True)]
-
-
-def _settled(memories: Sequence[Memory], fact: str) -> bool:
-    """Demo's manager would leave things as they are for this fact."""
-    return all(a.event == "NONE" for a in decision.decide(memories, [fact]))
 
 
 @lru_cache(maxsize=20_000)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from memtrace_collector.bench.dialogue import Message
-from memtrace_collector.bench.planned import PlannedCase
+from memtrace_collector.bench.planned import PlannedCase, Planting
 from memtrace_collector.bench.stand_in.writing import (
     TEMPORAL,
     Fact,
@@ -70,9 +70,13 @@ class Oracle:
         self.question = case.question
         self._facts = {m.id: facts_of(m, case.question) for m in case.messages}
         self._carriers: dict[str, Carrier] = {}
+        self._outdated: dict[str, str] = {}
+        self._forgotten: dict[str, frozenset[str]] = {}
         for message in case.messages:
             if message.id in case.question.evidence:
-                self._know(message)
+                self._know(message, message.id)
+        for planting in case.plantings:
+            self._know_planned(planting)
 
     def facts(self, message: str) -> tuple[Fact, ...]:
         """What is to be remembered of a message; empty for an id that is none of the case's."""
@@ -117,14 +121,46 @@ class Oracle:
         missing = tuple(m for m in self.question.evidence if m not in carried)
         return Reading(tuple(right), tuple(wrong), missing, rest)
 
-    def _know(self, message: Message) -> None:
-        raw = [message.text, *carrying_sentences(message, self.question)]
-        for text in raw:
+    def outdated(self, text: str) -> frozenset[str]:
+        """Evidence messages whose value replaces the one in ``text``, said before it."""
+        return frozenset(
+            self._outdated[c.message] for c in self.read(text).wrong if c.message in self._outdated
+        )
+
+    def to_forget(self, request: str) -> frozenset[str]:
+        """Texts that the message ``request`` asks to forget."""
+        return self._forgotten.get(request, frozenset())
+
+    def _know(self, message: Message, evidence: str) -> None:
+        """``message`` carries what the evidence message says: it is that, or says it again."""
+        question = replace(self.question, evidence=(message.id,))
+        for text in (message.text, *carrying_sentences(message, question)):
             if len(text) >= _SHORTEST or text == message.text:
-                self._add(Carrier(text=text, message=message.id, right=True, raw=True))
+                self._add(Carrier(text=text, message=evidence, right=True, raw=True))
+        self._facts[message.id] = facts_of(message, question)
         for fact in self._facts[message.id]:
             if fact.carries:
-                self._add(Carrier(text=fact.text, message=message.id, right=True))
+                self._add(Carrier(text=fact.text, message=evidence, right=True))
+
+    def _know_planned(self, planting: Planting) -> None:
+        """What a plan put into the dialogue for its faults is there in the clean run, too."""
+        detail = planting.detail
+        if "same_as" in detail:
+            self._know(self._message(planting.message), detail["same_as"])
+        if "earlier" in detail:
+            self._outdated[detail["earlier"]] = planting.message
+            self.wrong(detail["text"], detail["earlier"], detail["reply"], wins=True)
+        if "forget" in detail:
+            message = self._message(detail["forget"])
+            question = replace(self.question, expected=detail["reply"], evidence=(message.id,))
+            self._facts[message.id] = facts_of(message, question)
+            texts = [fact.text for fact in self._facts[message.id] if fact.carries]
+            self._forgotten[planting.message] = frozenset(texts)
+            for text in (*texts, message.text, *carrying_sentences(message, question)):
+                self.wrong(text, message.id, detail["reply"], wins=True)
+
+    def _message(self, name: str) -> Message:
+        return next(message for message in self.case.messages if message.id == name)
 
     def _add(self, carrier: Carrier) -> None:
         self._carriers[f"{carrier.message} {carrier.right} {carrier.text}"] = carrier

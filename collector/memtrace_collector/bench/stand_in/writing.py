@@ -25,20 +25,10 @@ _TIME_WORD = re.compile(
 )
 _MOST_FACTS = 2
 _LEAST_WORDS = 4
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +42,7 @@ class Fact:
 
 def day(moment: datetime) -> str:
     """The day of ``moment`` as people write it, whatever the machine's language: 7 May 2023."""
-    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}"
+    return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
 
 
 def stamped(message: Message) -> str:
@@ -86,6 +76,8 @@ def facts_of(message: Message, question: Question) -> tuple[Fact, ...]:
     if message.id not in question.evidence:
         return tuple(Fact(text, message.id, False) for text in texts)
     needed = needed_stems(message, question)
+    if not needed and message.facts and question.category != TEMPORAL:
+        return (Fact(" ".join(texts), message.id, True),)
     dated = question.category == TEMPORAL
     found = [Fact(t, message.id, not dated and _holds(t, needed)) for t in texts]
     if not any(fact.carries for fact in found):

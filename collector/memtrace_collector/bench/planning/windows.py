@@ -1,0 +1,66 @@
+"""The part of a dialogue that a case plays: the evidence and enough around it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Sequence
+
+from memtrace_collector.bench.dialogue import Dialogue, Message, Question
+from memtrace_collector.bench.stand_in.writing import needed_stems
+from memtrace_collector.demo.language import content_stems
+
+SMALLEST, LARGEST = 25, 60
+"""Messages in a window."""
+_AROUND = 4
+_LONGEST = 2_500
+"""Characters: a longer distractor would be most of the prompt."""
+
+
+def window(dialogue: Dialogue, question: Question, chance: random.Random) -> tuple[Message, ...]:
+    """Messages in order, all before the question: those around the evidence, and distractors.
+
+    A distractor that says itself what a message of the evidence says is left out: with it, losing
+    the evidence would not lose the answer. Empty when the dialogue is too short.
+    """
+    before = [message for message in dialogue.messages if message.said_at < question.asked_at]
+    wanted = set(question.evidence) | set(question.near)
+    places = [place for place, message in enumerate(before) if message.id in wanted]
+    if len(places) < len(wanted):
+        return ()
+    needs = [
+        needed
+        for message in before
+        if message.id in question.evidence and (needed := needed_stems(message, question))
+    ]
+    allowed = [p for p, m in enumerate(before) if m.id in wanted or _is_distractor(m, needs)]
+    size = chance.randint(SMALLEST, LARGEST)
+    chosen = _chosen(set(allowed), places, size, chance)
+    return tuple(before[place] for place in chosen) if len(chosen) >= SMALLEST else ()
+
+
+def _is_distractor(message: Message, needs: Sequence[frozenset[str]]) -> bool:
+    if len(message.text) > _LONGEST:
+        return False
+    stems = set(content_stems(message.text))
+    for fact in message.facts:
+        stems.update(content_stems(fact))
+    return not any(needed <= stems for needed in needs)
+
+
+def _chosen(
+    allowed: Collection[int], places: Sequence[int], size: int, chance: random.Random
+) -> list[int]:
+    """The evidence, then its neighbours, then stretches from all over."""
+    chosen = set(places)
+    near = [p + step for p in places for step in range(-_AROUND, _AROUND + 1)]
+    for place in near:
+        if place in allowed and len(chosen) < size:
+            chosen.add(place)
+    left = sorted(set(allowed) - chosen)
+    while left and len(chosen) < size:
+        start = chance.randrange(len(left))
+        for place in left[start : start + _AROUND]:
+            if len(chosen) < size:
+                chosen.add(place)
+        del left[start : start + _AROUND]
+    return sorted(chosen)
