@@ -99,7 +99,14 @@ def test_a_database_as_store_is_refused_clearly(arguments: list[str]) -> None:
     assert "version" in result.stderr
 
 
-@pytest.mark.parametrize("method", ["auto", "model", "agent"])
+@pytest.mark.parametrize("method", ["auto", "model"])
+def test_a_method_that_asks_a_model_needs_one(tmp_path: Path, method: str) -> None:
+    result = CliRunner().invoke(cli, ["attribute", "--store", str(tmp_path), "--method", method])
+    assert result.exit_code == 2
+    assert "--model" in result.stderr
+
+
+@pytest.mark.parametrize("method", ["agent"])
 def test_a_method_that_is_not_built_is_refused_clearly(tmp_path: Path, method: str) -> None:
     result = CliRunner().invoke(cli, ["attribute", "--store", str(tmp_path), "--method", method])
     assert result.exit_code == 2

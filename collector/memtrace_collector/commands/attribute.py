@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
-from memtrace_collector.commands.options import format_option, store_option
+from memtrace_collector.commands.options import (
+    format_option,
+    model_options,
+    model_settings,
+    store_option,
+)
 from memtrace_collector.commands.output import (
     on_terminal,
     plain,
@@ -18,7 +23,7 @@ from memtrace_collector.commands.output import (
 )
 from memtrace_collector.commands.session import open_questions
 from memtrace_collector.config import METHODS, check_method
-from memtrace_collector.errors import DamagedError
+from memtrace_collector.errors import DamagedError, UnreachableError
 
 SORTS = ("time", "score", "type")
 
@@ -31,25 +36,33 @@ SORTS = ("time", "score", "type")
     type=click.Choice(METHODS),
     default="rules",
     show_default=True,
-    help="How: by rules; the others ask a model and come with a later version.",
+    help="How: by rules; auto asks a model where they are unsure, model wherever a text decides.",
 )
+@model_options
 @click.option("--graph", "graph_id", default="", metavar="GRAPH", help="Only this graph.")
 @click.option("--no-evidence", is_flag=True, help="Do as if no flag had named its evidence.")
 def attribute(
-    store: str, output_format: str, method: str, graph_id: str, no_evidence: bool
+    store: str,
+    output_format: str,
+    method: str,
+    graph_id: str,
+    no_evidence: bool,
+    **model: Any,
 ) -> None:
     """Look into the flagged answers once; print the current verdict of each, new or not.
 
-    An answer that cannot be judged is named on standard error, and the exit code is 4.
+    An answer that cannot be judged is named on standard error, and the exit code is 4. Where a
+    model cannot be asked, the rules' verdict stands; only --method model then ends with 3.
 
     \b
     Example:
       memtrace-otel attribute --method rules --format json
+      memtrace-otel attribute --method auto --model gpt-5-mini --base-url http://localhost:8000/v1
     """
     check_method(method)
     if on_terminal():
         click.echo("attributing …", err=True)
-    with open_questions(store, "attribute") as ask:
+    with open_questions(store, "attribute", model_settings(model)) as ask:
         found = ask.attribute(method, graph_id, not no_evidence)
     _show(found["verdicts"], output_format)
     for case in found["set_aside"]:
@@ -57,6 +70,16 @@ def attribute(
         click.echo(f"Warning: {told}", err=True)
     if found["set_aside"]:
         raise DamagedError(f"{len(found['set_aside'])} flagged answers could not be judged")
+    if method == "model":
+        _check_asked(found["verdicts"])
+
+
+def _check_asked(verdicts: list[dict[str, Any]]) -> None:
+    """Refuse to call it judged by a model when none could be asked about anything."""
+    asked = [each["model"] for each in verdicts if each.get("model")]
+    unreachable = [each["stopped"] for each in asked if each["stopped"] and not each["calls"]]
+    if unreachable and len(unreachable) == len(asked):
+        raise UnreachableError(f"the model could not be asked; by rules alone: {unreachable[0]}")
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,3 +47,25 @@ def format_option(*formats: str) -> Callable[[Decorated], Decorated]:
         show_default=True,
         help="How to print the result.",
     )
+
+
+def model_options(function: Decorated) -> Decorated:
+    """``--model``, ``--base-url`` and what may be spent; the key comes from the environment."""
+    options = (
+        click.option("--model", help="The model to ask (key: MEMTRACE_MODEL_API_KEY)."),
+        click.option("--base-url", metavar="URL", help="Its OpenAI-compatible endpoint."),
+        click.option("--run-calls", type=int, help="Most calls altogether.  [default: 5000]"),
+        click.option("--run-tokens", type=int, help="Most tokens altogether.  [default: 5000000]"),
+        click.option("--run-cost", type=float, help="Most money altogether; needs the prices."),
+        click.option("--case-calls", type=int, help="Most calls for one answer.  [default: 16]"),
+        click.option("--embeddings-model", help="Compare texts by this embedding model as well."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def model_settings(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that :func:`model_options` gave."""
+    renamed = {"model": "name", "embeddings_model": "embeddings"}
+    return {f"model.{renamed.get(name, name)}": value for name, value in given.items()}

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from memtrace_collector.api.client import Client
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
 from memtrace_collector.config import load, store_folder
+from memtrace_collector.errors import WrongUseError
 from memtrace_collector.runtime.data_folder import told
 from memtrace_collector.runtime.owner import Owner, own_or_ask
 
 
 @contextlib.contextmanager
-def open_questions(store: str, command: str) -> Iterator[Questions]:
+def open_questions(
+    store: str, command: str, settings: Mapping[str, Any] | None = None
+) -> Iterator[Questions]:
     """The questions over ``store``: through the API of a running `up`, else opened here.
 
+    Args:
+        store: as given on the command line.
+        command: who asks.
+        settings: further settings as typed (``None``: not given). A running `up` has its own.
+
     Raises:
+        WrongUseError: settings were given, and a running `up` answers.
         NotInThisVersionError: the store is not a folder.
         StoreInUseError: another process has it and offers no way in.
         DamagedError: a database of the folder cannot be read.
     """
-    config = load({"store": store}, os.environ)
+    typed = {path: value for path, value in (settings or {}).items() if value is not None}
+    config = load({"store": store, **typed}, os.environ)
     owner = own_or_ask(store_folder(config.store), command)
     if isinstance(owner, Owner):
+        if typed:
+            raise WrongUseError(
+                f"a running `up` (process {owner.pid}) answers, and it has settings of its own: "
+                f"give it {', '.join(sorted(typed))}, or end it first"
+            )
         with contextlib.closing(Client(owner.api)) as client:
             yield client
         return
