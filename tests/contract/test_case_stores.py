@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -39,33 +38,6 @@ def entry(entry_id: str, not_before_ns: int = 0) -> OutboxEntry:
     )
 
 
-def test_a_lease_keeps_others_out_until_it_ends(store: CaseStore) -> None:
-    assert store.claim("c", "one", now_ns=0, lease_ns=10)
-    assert not store.claim("c", "two", now_ns=9, lease_ns=10)
-    assert store.claim("c", "one", now_ns=9, lease_ns=10)
-    assert not store.claim("c", "two", now_ns=18, lease_ns=10)
-    assert store.claim("c", "two", now_ns=19, lease_ns=10)
-    store.release("c", "one")
-    assert not store.claim("c", "one", now_ns=20, lease_ns=10)
-    store.release("c", "two")
-    assert store.claim("c", "one", now_ns=20, lease_ns=10)
-
-
-def test_of_many_workers_exactly_one_gets_a_case(store: CaseStore) -> None:
-    got: list[str] = []
-
-    def work(name: str) -> None:
-        if store.claim("c", name, now_ns=0, lease_ns=10):
-            got.append(name)
-
-    threads = [threading.Thread(target=work, args=(f"w{n}",)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(got) == 1
-
-
 def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
     assert store.save_verdict(verdict("c", 1), [])
     assert store.save_verdict(verdict("d", 2, "other"), [])
@@ -74,6 +46,7 @@ def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
     assert store.verdict("none") is None
     assert store.verdicts() == [verdict("d", 2, "other"), verdict("c", 3)]
     assert store.verdicts("g") == [verdict("c", 3)]
+    assert store.verdicts("g", history=True) == [verdict("c", 1), verdict("c", 3)]
 
 
 def test_a_revision_that_exists_changes_nothing_not_even_the_outbox(store: CaseStore) -> None:

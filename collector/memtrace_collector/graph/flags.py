@@ -19,6 +19,15 @@ class Flagged(NamedTuple):
     flag: Flag
 
 
+class Meant(NamedTuple):
+    """What the flags around one answer mean now."""
+
+    flag: Flag | None
+    """All that is said against it, made one; None when it is not flagged."""
+    others: tuple[Operation, ...] = ()
+    """Answers that came later and that flags of a whole trace or conversation mean instead."""
+
+
 def flagged_answers(reader: GraphReader) -> list[Flagged]:
     """The flagged answers that have arrived, oldest first, each with its flags made one."""
     by_answer: dict[OperationKey, tuple[Operation, list[Flag]]] = {}
@@ -32,14 +41,20 @@ def flagged_answers(reader: GraphReader) -> list[Flagged]:
 
 def flag_of(reader: GraphReader, answer: Operation) -> Flag | None:
     """All that is said against one answer, made one flag; None when it is not flagged."""
-    given = [
-        flag
-        for flag in reader.flags()
-        if _may_mean(flag, answer)
-        and (found := resolve(reader, flag)) is not None
-        and found.key == answer.key
-    ]
-    return _merged(given) if given else None
+    return meant(reader, answer).flag
+
+
+def meant(reader: GraphReader, answer: Operation) -> Meant:
+    """What the flags that name the answer, its trace, response or conversation mean now."""
+    given = []
+    others: dict[OperationKey, Operation] = {}
+    for flag in reader.flags_at(answer.flag_targets):
+        found = resolve(reader, flag)
+        if found is not None and found.key == answer.key:
+            given.append(flag)
+        elif found is not None and not flag.span_id:
+            others[found.key] = found
+    return Meant(_merged(given) if given else None, tuple(others.values()))
 
 
 def resolve(reader: GraphReader, flag: Flag) -> Operation | None:
@@ -56,15 +71,6 @@ def resolve(reader: GraphReader, flag: Flag) -> Operation | None:
     if flag.conversation_id:
         return _latest(reader.conversation_operations(flag.conversation_id))
     return None
-
-
-def _may_mean(flag: Flag, answer: Operation) -> bool:
-    """Without a read: could this flag mean this answer?"""
-    if flag.trace_id:
-        return flag.trace_id == answer.trace_id
-    if flag.response_id:
-        return flag.response_id == answer.response_id
-    return flag.conversation_id == answer.conversation_id
 
 
 def _merged(given: Sequence[Flag]) -> Flag:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from memtrace_collector.graph.facts import Flag, OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.store.queue import Lease, QueuedCase, Schedule, SetAside
 
 
 class Applied(NamedTuple):
@@ -95,17 +96,85 @@ class OutboxEntry:
     last_error: str = ""
 
 
-class CaseStore(Protocol):
-    """Verdicts, leases and outbox: transactional, small, never on the ingest path.
+class CaseQueue(Protocol):
+    """The queue of flagged answers (see :mod:`memtrace_collector.store.queue`).
+
+    ``now_ns`` is always passed in: the store reads no clock. Every call is one transaction.
+    """
+
+    def announce(
+        self,
+        cases: Iterable[QueuedCase],
+        graph_ids: Iterable[str],
+        until: Change | None,
+        now_ns: int,
+    ) -> None:
+        """Put flagged answers into the queue, due at once, also those that are there or set
+        aside; make the cases due that these graphs concern; remember how far changes were read.
+        """
+        ...
+
+    def read_until(self) -> Change | None:
+        """How far changes were read, as the last :meth:`announce` said."""
+        ...
+
+    def take(self, worker: str, now_ns: int, lease_ns: int, limit: int = 1) -> list[Lease]:
+        """Lease due cases, the longest due first; no two callers get the same."""
+        ...
+
+    def claim(self, case_id: str, worker: str, now_ns: int, lease_ns: int) -> Lease | None:
+        """Lease this case, due or not, also when set aside; None while somebody has it."""
+        ...
+
+    def renew(self, worker: str, now_ns: int, lease_ns: int) -> int:
+        """Prolong the leases of a worker that have not run out; how many there are."""
+        ...
+
+    def release(
+        self,
+        lease: Lease,
+        schedule: Schedule,
+        now_ns: int,
+        verdict: dict[str, object] | None = None,
+        outbox: Iterable[OutboxEntry] = (),
+    ) -> bool:
+        """Give a case back, with a verdict and its outbox rows if there is a new one. False,
+        and no change, when the lease was lost.
+        """
+        ...
+
+    def resolve(self, lease: Lease, cases: Iterable[QueuedCase], now_ns: int) -> bool:
+        """Put the answers that a flag turned out to name in the place of an unresolved one."""
+        ...
+
+    def fail(self, lease: Lease, error: str, retry_at_ns: int | None) -> bool:
+        """Give a case back unjudged. ``retry_at_ns``: None sets it aside with the reason."""
+        ...
+
+    def queued(
+        self, graph_id: str = "", after: QueuedCase | None = None, limit: int = 500
+    ) -> list[QueuedCase]:
+        """Flagged answers that are known, oldest answer first, the next after ``after``."""
+        ...
+
+    def unresolved(self, after: QueuedCase | None = None, limit: int = 500) -> list[QueuedCase]:
+        """Flags without an answer, by id, the next after ``after``."""
+        ...
+
+    def set_aside(self, graph_id: str = "", limit: int = 1_000) -> list[SetAside]:
+        """Of one graph or (empty) of all, oldest answer first."""
+        ...
+
+    def queue_counts(self) -> dict[str, int]:
+        """Cases by state."""
+        ...
+
+
+class CaseStore(CaseQueue, Protocol):
+    """Queue, verdicts and outbox: transactional, small, never on the ingest path.
 
     ``now_ns`` is always passed in: the store reads no clock.
     """
-
-    def claim(self, case_id: str, worker: str, now_ns: int, lease_ns: int) -> bool:
-        """Lease a case; False when another worker holds a lease that has not expired."""
-        ...
-
-    def release(self, case_id: str, worker: str) -> None: ...
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """Store a verdict (JSON form, DESIGN 7) as its case's current one, with its outbox
@@ -113,8 +182,9 @@ class CaseStore(Protocol):
         """
         ...
 
-    def verdicts_without_outbox(self) -> list[dict[str, object]]:
-        """Current revisions of which nothing was ever put into the outbox."""
+    def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
+        """Current revisions of which nothing was ever put into the outbox, by case id, the next
+        after ``after``."""
         ...
 
     def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
@@ -125,8 +195,10 @@ class CaseStore(Protocol):
         """The current revision."""
         ...
 
-    def verdicts(self, graph_id: str | None = None) -> list[dict[str, object]]:
-        """Current revisions, oldest first."""
+    def verdicts(
+        self, graph_id: str | None = None, *, history: bool = False
+    ) -> list[dict[str, object]]:
+        """Current revisions (with ``history`` all), oldest first."""
         ...
 
     def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]: ...

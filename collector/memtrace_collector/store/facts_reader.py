@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
-from memtrace_collector.graph.reader import GraphSummary, Near, SequenceNumber
+from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import used_by
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.store import encoding
@@ -45,6 +45,22 @@ _MET_NEAR = (
     " FROM used u CROSS JOIN operation o ON o.id = u.operation"
     " WHERE u.graph = ?1 AND u.record IN (SELECT value FROM json_each(?2)))"
     " WHERE place <= ?4 OR place BETWEEN earlier - ?5 + 1 AND earlier + ?6"
+)
+_SEQUENCE_SPAN = (
+    "SELECT count(*), min(number), max(number) + (max(number * farewell) NOT IN (0, max(number)))"
+    " FROM sequence WHERE tenant = ? AND process = ?"
+)
+"""A farewell before the last number makes the span longer than the count."""
+_ENDS = (
+    "SELECT number, start_ns, end_ns, farewell, number = ?3 FROM sequence"
+    " WHERE tenant = ?1 AND process = ?2 AND number IN (?3, ?4) ORDER BY number"
+)
+_EDGES = (
+    "SELECT number, start_ns, end_ns, farewell, opens FROM (SELECT *,"
+    " ifnull(lag(number + farewell * number) OVER w <> number - 1, 1) AS opens,"
+    " ifnull(lead(number) OVER w <> number + 1, 1) OR farewell AS closes"
+    " FROM sequence WHERE tenant = ? AND process = ? WINDOW w AS (ORDER BY number))"
+    " WHERE opens OR closes ORDER BY number"
 )
 _VALUES = (
     "SELECT ref, cut, verified, content FROM value"
@@ -180,6 +196,28 @@ class SqliteGraphReader:
                 found[process] = numbers
         return found
 
+    def runs(self, processes: Collection[str]) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for process in processes:
+            count, first, last = self._connections.query(
+                _SEQUENCE_SPAN, (self.tenant, process)
+            ).fetchone()
+            if not count:
+                continue
+            # only of what has a gap every number is compared with its neighbours
+            gapless = count == last - first + 1
+            ends = (
+                (_ENDS, (self.tenant, process, first, last))
+                if gapless
+                else (_EDGES, (self.tenant, process))
+            )
+            edges = [
+                (SequenceNumber(process, *fields, bool(farewell)), opens)
+                for *fields, farewell, opens in self._connections.query(*ends)
+            ]
+            found[process] = _paired(edges)
+        return found
+
     def flags(self, graph_id: str | None = None) -> list[Flag]:
         rows = self._connections.query(
             "SELECT body FROM flag WHERE tenant = ?1 AND (?2 IS NULL OR graph_id = ?2)"
@@ -270,3 +308,14 @@ def _bytes(identifier: str) -> bytes:
         return bytes.fromhex(identifier)
     except ValueError:
         return b""
+
+
+def _paired(edges: Iterable[tuple[SequenceNumber, int]]) -> list[Run]:
+    """Runs from their first and last numbers; what opens a run may be all of it."""
+    runs: list[Run] = []
+    for number, opens in edges:
+        if opens:
+            runs.append(Run(number, number))
+        else:
+            runs[-1] = runs[-1]._replace(last=number)
+    return runs

@@ -19,7 +19,7 @@ from memtrace_collector.graph.facts import (
     SpanFacts,
     Value,
 )
-from memtrace_collector.graph.reader import GraphSummary, Near, SequenceNumber
+from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.log.position import LogPosition
@@ -202,6 +202,18 @@ class InMemoryFactStore:
             if process in processes:
                 found[process].append(number)
         return dict(found)
+
+    def runs(self, processes: Collection[str]) -> dict[str, list[Run]]:
+        found: dict[str, list[Run]] = {}
+        for process, numbers in self.sequence(processes).items():
+            runs = found[process] = [Run(numbers[0], numbers[0])]
+            for number in numbers[1:]:
+                last = runs[-1].last
+                if last.farewell or number.number > last.number + 1:
+                    runs.append(Run(number, number))
+                else:
+                    runs[-1] = runs[-1]._replace(last=number)
+        return found
 
     def flags(self, graph_id: str | None = None) -> list[Flag]:
         flags = self._flags.values()

@@ -1,4 +1,4 @@
-"""The embedded case store: leases, verdicts and the outbox in one SQLite file.
+"""The embedded case store: queue, verdicts and the outbox in one SQLite file.
 
 It is the only copy of what it holds, so every transaction is on disk before a call returns
 (``synchronous=FULL``). Safe with several threads and processes over one file.
@@ -7,72 +7,45 @@ It is the only copy of what it holds, so every transaction is on disk before a c
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
 from memtrace_collector.store import schema
 from memtrace_collector.store.base import OutboxEntry
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _CACHE_KIB = 8 * 1024
+_ALL = "SELECT body FROM verdict WHERE true"
 _CURRENT = (
     "SELECT body FROM verdict v WHERE revision ="
     " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
 )
 
 _NEVER_SENT = (
-    " AND (case_id, revision) NOT IN (SELECT case_id, revision FROM outbox)"
-    " ORDER BY created, case_id"
+    "SELECT body FROM verdict v WHERE case_id > ? AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
+    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.case_id = v.case_id"
+    " AND o.revision = v.revision) ORDER BY case_id LIMIT ?"
 )
 
 
-class SqliteCaseStore:
+class SqliteCaseStore(SqliteCaseQueue):
     """Implements :class:`~memtrace_collector.store.base.CaseStore`."""
 
     def __init__(self, path: Path) -> None:
-        self._connections = Connections(
-            path, schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB
-        )
-
-    def claim(self, case_id: str, worker: str, now_ns: int, lease_ns: int) -> bool:
-        with self._connections.transaction() as connection:
-            changed = connection.execute(
-                "INSERT INTO lease VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE"
-                " SET worker = excluded.worker, until_ns = excluded.until_ns"
-                " WHERE worker = excluded.worker OR until_ns <= ?4",
-                (case_id, worker, now_ns + lease_ns, now_ns),
-            ).rowcount
-        return changed == 1
-
-    def release(self, case_id: str, worker: str) -> None:
-        with self._connections.transaction() as connection:
-            connection.execute(
-                "DELETE FROM lease WHERE case_id = ? AND worker = ?", (case_id, worker)
-            )
+        super().__init__(Connections(path, schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB))
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """See :meth:`CaseStore.save_verdict`; ``verdict`` needs ``id``, ``revision``,
         ``graph_id`` and ``created``."""
-        row = (
-            verdict["id"],
-            verdict["revision"],
-            verdict["graph_id"],
-            verdict["created"],
-            json.dumps(verdict, ensure_ascii=False),
-        )
         with self._connections.transaction() as connection:
-            written = connection.execute(
-                "INSERT OR IGNORE INTO verdict VALUES (?,?,?,?,?)", row
-            ).rowcount
-            if written == 1:
-                _enqueue(connection, outbox)
-        return written == 1
+            return put_verdict(connection, verdict, outbox)
 
     def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
         with self._connections.transaction() as connection:
-            _enqueue(connection, outbox)
+            put_outbox(connection, outbox)
 
     def verdict(self, case_id: str) -> dict[str, object] | None:
         row = self._connections.query(
@@ -80,15 +53,18 @@ class SqliteCaseStore:
         ).fetchone()
         return _verdict(row) if row else None
 
-    def verdicts(self, graph_id: str | None = None) -> list[dict[str, object]]:
+    def verdicts(
+        self, graph_id: str | None = None, *, history: bool = False
+    ) -> list[dict[str, object]]:
         rows = self._connections.query(
-            f"{_CURRENT} AND (?1 IS NULL OR graph_id = ?1) ORDER BY created, case_id", (graph_id,)
+            f"{_ALL if history else _CURRENT} AND (?1 IS NULL OR graph_id = ?1)"
+            " ORDER BY created, case_id, revision",
+            (graph_id,),
         )
         return [_verdict(row) for row in rows]
 
-    def verdicts_without_outbox(self) -> list[dict[str, object]]:
-        rows = self._connections.query(_CURRENT + _NEVER_SENT)
-        return [_verdict(row) for row in rows]
+    def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
+        return [_verdict(row) for row in self._connections.query(_NEVER_SENT, (after, limit))]
 
     def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]:
         rows = self._connections.query(
@@ -146,14 +122,6 @@ class SqliteCaseStore:
 
     def close(self) -> None:
         self._connections.close()
-
-
-def _enqueue(connection: sqlite3.Connection, outbox: Iterable[OutboxEntry]) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO outbox(id, case_id, revision, signal, payload, not_before_ns)"
-        " VALUES (?,?,?,?,?,?)",
-        [(e.id, e.case_id, e.revision, e.signal, e.payload, e.not_before_ns) for e in outbox],
-    )
 
 
 def _verdict(row: tuple[str]) -> dict[str, object]:

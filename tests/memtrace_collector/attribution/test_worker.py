@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.attribution import worker as worker_module
+from memtrace_collector.attribution import intake
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.intake import case_id
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.worker import SetAside, Worker, case_id
+from memtrace_collector.attribution.worker import DEFAULT_SETTINGS, Worker, WorkerSettings
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import LogPosition
@@ -107,7 +108,9 @@ def test_an_open_gap_is_waited_for_and_a_late_span_makes_a_new_revision(
     more = [SpanFacts(operation=op) for op in script.operations[-2:]]
     store.apply(((begin, each) for each in more), LogPosition(0, 2))
     assert worker.look() == []
-    clock.now_ns += 30 * SECOND
+    clock.now_ns += 290 * SECOND
+    assert worker.look() == []
+    clock.now_ns += 10 * SECOND
     (first,) = worker.look()
     assert first["revision"] == 1
     assert first["error_type"] != "wrongly_deleted"
@@ -128,8 +131,9 @@ def test_a_second_flag_is_the_same_case(cases: SqliteCaseStore) -> None:
 def test_a_case_leased_by_another_worker_is_left_alone(cases: SqliteCaseStore) -> None:
     script = _deleted()
     clock = _clock(script, 60)
-    identity = case_id(script.operations[-1])
-    assert cases.claim(identity, "somebody else", clock(), 5 * SECOND)
+    answer = script.operations[-1]
+    cases.announce([intake.queued(answer)], (), None, clock())
+    assert cases.claim(case_id(answer), "somebody else", clock(), 5 * SECOND)
     worker = Worker(script.store(), cases, clock_ns=clock)
     assert worker.look() == []
     clock.now_ns += 10 * SECOND
@@ -151,19 +155,47 @@ def test_a_case_that_keeps_failing_is_set_aside_and_the_others_go_on(
             raise RuntimeError("poison")
         return attribute(case)
 
-    worker = Worker(script.store(), cases, judge=failing, clock_ns=_clock(script, 60))
+    clock = _clock(script, 60)
+    store = script.store()
+    worker = Worker(store, cases, judge=failing, clock_ns=clock)
     assert [verdict["answer"]["spanId"] for verdict in worker.look()] == [
         script.operations[-1].span_id
     ]
-    for _ in range(worker_module.MAX_ATTEMPTS):
+    # attempts are kept: another worker goes on where this one ended
+    worker = Worker(store, cases, judge=failing, clock_ns=clock)
+    for _ in range(DEFAULT_SETTINGS.max_attempts - 1):
+        assert cases.set_aside() == []
+        clock.now_ns += 10 * SECOND
         worker.look()
-    poisoned = {case_id(first): SetAside(first, "RuntimeError: poison")}
-    assert worker.set_aside() == poisoned
+    (poisoned,) = cases.set_aside()
+    assert (poisoned.case.span_id, poisoned.reason) == (first.span_id, "RuntimeError: poison")
+    clock.now_ns += 3600 * SECOND
+    assert worker.look() == [], "what is set aside is left alone"
     assert len(worker.run_once()) == 1
-    assert worker.set_aside() == poisoned
+    assert len(cases.set_aside()) == 1, "it was tried again"
     poison.clear()
     assert len(worker.run_once()) == 2
-    assert worker.set_aside() == {}
+    assert cases.set_aside() == []
+
+
+def test_a_new_flag_brings_back_what_was_set_aside(cases: SqliteCaseStore) -> None:
+    script = _deleted()
+    poison = True
+
+    def failing(case: Case) -> Verdict:
+        if poison:
+            raise RuntimeError("poison")
+        return attribute(case)
+
+    clock = _clock(script, 60)
+    store = script.store()
+    settings = WorkerSettings(max_attempts=1)
+    worker = Worker(store, cases, judge=failing, settings=settings, clock_ns=clock)
+    assert worker.look() == [] and len(cases.set_aside()) == 1
+    poison = False
+    script.flag("Enzo")
+    store.apply([(LogPosition(0, 0), SpanFacts(flags=script.flags[-1:]))], LogPosition(0, 9))
+    assert len(worker.look()) == 1 and cases.set_aside() == []
 
 
 def test_a_settled_case_of_a_busy_graph_is_judged_again_less_and_less_often(
@@ -183,10 +215,8 @@ def test_a_settled_case_of_a_busy_graph_is_judged_again_less_and_less_often(
     script.day(22)
     for second in range(120):
         script.say(f"Message {second}.")
-        store.apply(
-            [(LogPosition(0, 0), SpanFacts(operation=script.operations[-1]))],
-            LogPosition(0, 1 + second),
-        )
+        more = [SpanFacts(operation=op) for op in script.operations[-2:]]
+        store.apply(((LogPosition(0, 0), each) for each in more), LogPosition(0, 1 + second))
         worker.look()
         clock.now_ns += SECOND
     assert judged == 6  # after 0, 2, 6, 14, 30 and 62 seconds; next after 126
@@ -214,6 +244,7 @@ def test_a_verdict_from_before_there_was_a_destination_is_written_back_once(
     store = script.store()
     (verdict,) = Worker(store, cases, target=None, clock_ns=clock).look()
     assert cases.verdicts_without_outbox() == [verdict]
+    assert cases.verdicts_without_outbox(after=verdict["id"]) == []
     for _ in range(2):
         Worker(store, cases, clock_ns=clock).look()
         assert cases.outbox_counts()["pending"] == 4
@@ -235,7 +266,8 @@ def test_a_pass_ends_when_it_is_told_to_stop(cases: SqliteCaseStore) -> None:
 
 def test_run_looks_until_it_is_stopped(cases: SqliteCaseStore) -> None:
     script = _deleted()
-    worker = Worker(script.store(), cases, interval_seconds=0.01, clock_ns=_clock(script, 60))
+    settings = WorkerSettings(interval_seconds=0.01)
+    worker = Worker(script.store(), cases, settings=settings, clock_ns=_clock(script, 60))
     stop = threading.Event()
     thread = threading.Thread(target=worker.run, args=(stop,))
     thread.start()

@@ -16,6 +16,7 @@ import pytest
 from memtrace_collector.errors import DamagedError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
@@ -118,8 +119,9 @@ def test_readers_go_on_while_a_batch_is_written(tmp_path: Path) -> None:
 
 def test_two_processes_worth_of_case_stores_share_one_file(tmp_path: Path) -> None:
     one, two = (SqliteCaseStore(tmp_path / "cases.db") for _ in range(2))
-    assert one.claim("c", "one", now_ns=0, lease_ns=10)
-    assert not two.claim("c", "two", now_ns=5, lease_ns=10)
+    one.announce([QueuedCase("c", graph_id="g")], (), None, now_ns=0)
+    assert one.take("one", now_ns=0, lease_ns=10)
+    assert not two.take("two", now_ns=5, lease_ns=10)
     one.close()
     two.close()
 

@@ -1,0 +1,108 @@
+"""A finding as the stored verdict of its case, and what it changes about the one before. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from memtrace_collector.attribution import writeback
+from memtrace_collector.attribution.replay.outcome import is_news, without_replay
+
+Json = dict[str, Any]
+
+_ADDED_BY_STORING = ("id", "revision", "created", "case_trace", "supersedes")
+_NS = 1_000_000_000
+
+
+def stored_form(
+    finding: Mapping[str, Any], case_id: str, now_ns: int, previous: Mapping[str, Any] | None
+) -> Json | None:
+    """The verdict to be stored; None when it says the same as ``previous``.
+
+    One that supersedes another says so: ``supersedes`` names its revision and case trace, and
+    the explanation ends with what changed.
+    """
+    if previous is None:
+        return _verdict(finding, case_id, 1, now_ns) | {"supersedes": None}
+    if _is_known(previous, finding):
+        return None
+    says = f"Supersedes revision {previous['revision']}: {_change(previous, finding)}."
+    verdict = _verdict(finding, case_id, int(previous["revision"]) + 1, now_ns)
+    return verdict | {
+        "explanation": f"{finding['explanation']} {says}",
+        "supersedes": {
+            "revision": previous["revision"],
+            "stage": previous["stage"],
+            "error_type": previous["error_type"],
+            "case_trace": previous["case_trace"],
+            "says": says,
+        },
+    }
+
+
+def shown_form(finding: Mapping[str, Any], case_id: str, now_ns: int) -> Json:
+    """A finding that is shown and not stored: revision 0, without a case trace."""
+    return _verdict(finding, case_id, 0, now_ns) | {"case_trace": None, "supersedes": None}
+
+
+def finding_of(verdict: Mapping[str, Any]) -> str:
+    """What a verdict says, without what storing it added, as comparable text."""
+    finding = {name: value for name, value in verdict.items() if name not in _ADDED_BY_STORING}
+    superseded = verdict.get("supersedes")
+    if superseded:
+        finding["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")
+    return json.dumps(finding, sort_keys=True)
+
+
+def _is_known(previous: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
+    """Whether a finding says the same as a verdict; one that was not replayed, or could not be,
+    leaves the replay of an equal one standing."""
+    if is_news(previous.get("replay"), finding.get("replay")):
+        return finding_of(previous) == finding_of(finding)
+    before = json.loads(finding_of(previous))
+    return finding_of(without_replay(before)) == finding_of(without_replay(finding))
+
+
+def _verdict(finding: Mapping[str, Any], case_id: str, revision: int, now_ns: int) -> Json:
+    moment = datetime.fromtimestamp(now_ns / _NS, tz=timezone.utc)
+    return {
+        "id": case_id,
+        "revision": revision,
+        "created": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        **finding,
+        "case_trace": writeback.case_trace_id(case_id, revision),
+    }
+
+
+def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What is different, in words without content."""
+    said, says = _named(old), _named(new)
+    if said != says:
+        return f"it said {said}"
+    if _operations(old) != _operations(new):
+        return f"it named {_operations(old) or 'no operation'} as decisive"
+    for name, label in (
+        ("lineage", "the lineage was"),
+        ("absence", "absence was"),
+        ("missing", "missing was"),
+        ("method", "it was found by"),
+        ("basis", "it rested on"),
+        ("score", "its score was"),
+    ):
+        if old.get(name) != new.get(name):
+            return f"{label} {_text(old.get(name))}, now {_text(new.get(name))}"
+    return "the same finding rests on other evidence"
+
+
+def _named(verdict: Mapping[str, Any]) -> str:
+    return f"{verdict['stage']}/{verdict['error_type']}"
+
+
+def _operations(verdict: Mapping[str, Any]) -> str:
+    return ", ".join(f"{each['traceId']}:{each['spanId']}" for each in verdict["decisive"])
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) or "nothing" if isinstance(value, list) else str(value)
