@@ -105,6 +105,26 @@ def test_of_those_that_merely_met_a_record_only_the_nearest_are_found(store: Fac
     assert len(store.users(GRAPH, ["mem:s:2@a"])["mem:s:2@a"]) == 20
 
 
+def test_the_numbers_of_a_process_are_told_in_unbroken_runs(store: FactStore) -> None:
+    seen = [1, 2, 3, 5, 8, 9]
+    numbered = [operation(f"t/{n}", "ingest", n, seq=("p", n)) for n in seen]
+    whole = [operation(f"q/{n}", "ingest", n, seq=("q", n)) for n in (4, 5, 6)]
+    ends = [SpanFacts(farewell=Sequence(*at), farewell_ns=1) for at in (("p", 10), ("r", 2))]
+    after = operation("r/3", "ingest", 3, seq=("r", 3))
+    put(store, *facts(*numbered, *whole, after), *ends)
+    found = {
+        process: [(run.first.number, run.last.number, run.last.farewell) for run in runs]
+        for process, runs in store.runs(["p", "q", "r", "none"]).items()
+    }
+    assert found == {
+        "p": [(1, 3, False), (5, 5, False), (8, 10, True)],
+        "q": [(4, 6, False)],
+        "r": [(2, 2, True), (3, 3, False)],
+    }
+    first = store.runs(["q"])["q"][0].first
+    assert (first.process, first.start_ns) == ("q", whole[0].start_ns)
+
+
 def test_no_lookup_crosses_graphs(store: FactStore) -> None:
     other = dataclasses.replace(ADDED, span_id="ab" * 8, graph_id="user:eve")
     put(store, *facts(ADDED, other))

@@ -56,7 +56,21 @@ def versions_seen(view: View) -> tuple[str, ...]:
         for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
         if kind(ref) in _STORED
     ]
-    return tuple(dict.fromkeys([*met, *view.met_elsewhere, *_versions_acted_on(view)]))
+    return tuple(dict.fromkeys([*met, *_versions_met_elsewhere(view), *_versions_acted_on(view)]))
+
+
+def _versions_met_elsewhere(view: View) -> list[str]:
+    """Versions of the case's records that reads of other turns met."""
+    met = (view.case.operations[key] for key in view.case.met)
+    return sorted(
+        {
+            ref
+            for op in met
+            if view.readable(op)
+            for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
+            if variables.record_of(ref) in view.case.histories
+        }
+    )
 
 
 def _versions_acted_on(view: View) -> list[str]:

@@ -383,19 +383,6 @@ class View:
         ]
         return tuple(dict.fromkeys([*live, *unknown, *self.documents]))
 
-    @cached_property
-    def met_elsewhere(self) -> tuple[str, ...]:
-        """Versions of the case's records that reads of other turns met."""
-        met = (self.case.operations[key] for key in self.case.met)
-        found = {
-            ref
-            for op in met
-            if self.readable(op)
-            for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
-            if variables.record_of(ref) in self.case.histories
-        }
-        return tuple(sorted(found))
-
     def readable(self, op: Operation) -> bool:
         """Whether what an operation wrote could be read by this answer's operations."""
         graphs = self.case.readable_graphs or {self.answer.graph_id}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from memtrace_collector.graph.case import Closure, Loss
 from memtrace_collector.graph.facts import Operation
-from memtrace_collector.graph.reader import GraphReader, SequenceNumber
+from memtrace_collector.graph.reader import GraphReader, Run
 
 _FAREWELL = 2**63
 
@@ -20,18 +20,17 @@ def closure(reader: GraphReader, processes: Collection[str]) -> Closure:
     """Losses and last numbers of these processes. Sequences span graphs, so this does too."""
     losses: list[Loss] = []
     last_seen: dict[str, int] = {}
-    for process, numbers in reader.sequence(processes).items():
-        ordered = sorted(numbers, key=lambda number: number.number)
-        losses.extend(_gaps(process, ordered))
-        ended = any(number.farewell for number in ordered)
-        last_seen[process] = _FAREWELL if ended else ordered[-1].start_ns
+    for process, runs in reader.runs(processes).items():
+        losses.extend(_gaps(process, runs))
+        ended = any(run.last.farewell for run in runs)
+        last_seen[process] = _FAREWELL if ended else runs[-1].last.start_ns
     return Closure(losses=tuple(losses), last_seen_ns=last_seen)
 
 
-def _gaps(process: str, numbers: list[SequenceNumber]) -> Iterable[Loss]:
+def _gaps(process: str, runs: list[Run]) -> Iterable[Loss]:
     """Numbers are given when an operation starts: a missing one started between its neighbours."""
     previous, after_ns = 0, 0
-    for number in numbers:
-        if number.number > previous + 1:
-            yield Loss(process, previous + 1, number.number - 1, after_ns, number.start_ns)
-        previous, after_ns = number.number, number.start_ns
+    for first, last in runs:
+        if first.number > previous + 1:
+            yield Loss(process, previous + 1, first.number - 1, after_ns, first.start_ns)
+        previous, after_ns = last.number, last.start_ns

@@ -42,6 +42,13 @@ class Near(NamedTuple):
     after: int
 
 
+class Run(NamedTuple):
+    """Numbers of one process of which none between is missing; a farewell ends its run."""
+
+    first: SequenceNumber
+    last: SequenceNumber
+
+
 class GraphReader(Protocol):
     """Reads of one tenant. Unknown keys are absent from results, never an error."""
 
@@ -91,6 +98,10 @@ class GraphReader(Protocol):
 
     def sequence(self, processes: Collection[str]) -> dict[str, list[SequenceNumber]]:
         """Every number seen of each process, in order. Sequences span graphs."""
+        ...
+
+    def runs(self, processes: Collection[str]) -> dict[str, list[Run]]:
+        """The unbroken runs of :meth:`sequence`, in order."""
         ...
 
     def flags(self, graph_id: str | None = None) -> list[Flag]: ...

@@ -212,8 +212,8 @@ class SqliteGraphReader:
                 else (_EDGES, (self.tenant, process))
             )
             edges = [
-                (SequenceNumber(process, *fields, bool(farewell)), opens)
-                for *fields, farewell, opens in self._connections.query(*ends)
+                (SequenceNumber(process, number, start_ns, end_ns, bool(farewell)), opens)
+                for number, start_ns, end_ns, farewell, opens in self._connections.query(*ends)
             ]
             found[process] = _paired(edges)
         return found
