@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memtrace_collector.demo.language import content_stems, overlap
 
+PROMPT = "You are a smart memory manager"
+"""What the prompt by which mem0 1.x asks for a decision begins with."""
+_FENCED = re.compile(r"```\s*(\[.*?\])\s*```", re.DOTALL)
 _RETRACTION = re.compile(r"\b(no longer|not any ?more|cancel(?:led|s)?|stopped)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 SAME = 0.8
@@ -36,6 +40,14 @@ class Action:
     def to_json(self) -> dict[str, str]:
         entry = {"id": self.id, "text": self.text, "event": self.event}
         return entry if self.old_memory is None else {**entry, "old_memory": self.old_memory}
+
+
+def requested(prompt: str) -> tuple[list[Memory], list[str]]:
+    """The memories and the new facts about which mem0 1.x asks."""
+    lists = [ast.literal_eval(block) for block in _FENCED.findall(prompt)]
+    shown = lists[-2] if len(lists) > 1 else []
+    memories = [Memory(str(item["id"]), str(item["text"])) for item in shown]
+    return memories, [str(fact) for fact in lists[-1]]
 
 
 def decide(memories: Sequence[Memory], facts: Sequence[str]) -> list[Action]:

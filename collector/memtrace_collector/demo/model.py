@@ -9,7 +9,6 @@ only where its fault table says so. Run as a program it serves on loopback and p
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import itertools
 import json
@@ -26,9 +25,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from memtrace_collector.demo import decision
 from memtrace_collector.demo.answering import answer, question_of
 from memtrace_collector.demo.cases import questions
-from memtrace_collector.demo.decision import Memory, decide
 from memtrace_collector.demo.embeddings import DIMENSIONS, embed
 from memtrace_collector.demo.extraction import extract_facts
 from memtrace_collector.demo.faults import FaultTable
@@ -37,8 +36,6 @@ from memtrace_collector.demo.language import words
 MODEL_NAME = "memtrace-stand-in"
 _CREATED = 1_767_225_600
 _EXTRACTION_PROMPT = "Personal Information Organizer"
-_DECISION_PROMPT = "You are a smart memory manager"
-_FENCED = re.compile(r"```\s*(\[.*?\])\s*```", re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -73,7 +70,7 @@ class StandIn:
             conversation = prompt.rpartition("Input:\n")[2]
             facts = self.faults.facts(conversation, extract_facts(conversation))
             return json.dumps({"facts": facts}, ensure_ascii=False)
-        if _DECISION_PROMPT in prompt:
+        if decision.PROMPT in prompt:
             return self._decide(prompt)
         return self.faults.reply(question_of(prompt), answer(prompt))
 
@@ -94,11 +91,8 @@ class StandIn:
         }
 
     def _decide(self, prompt: str) -> str:
-        lists = [ast.literal_eval(block) for block in _FENCED.findall(prompt)]
-        facts = [str(fact) for fact in lists[-1]]
-        shown = lists[-2] if len(lists) > 1 else []
-        memories = [Memory(str(item["id"]), str(item["text"])) for item in shown]
-        actions = self.faults.actions(memories, facts, decide(memories, facts))
+        memories, facts = decision.requested(prompt)
+        actions = self.faults.actions(memories, facts, decision.decide(memories, facts))
         return json.dumps({"memory": [action.to_json() for action in actions]}, ensure_ascii=False)
 
     def _completion_id(self, text: str) -> str:
