@@ -31,6 +31,7 @@ COMMANDS = {
     "invariants": "memtrace_collector.commands.invariants:invariants",
     "mcp": "memtrace_collector.commands.mcp:mcp",
     "demo": "memtrace_collector.demo.command:demo",
+    "bench": "memtrace_collector.commands.bench:bench",
     "doctor": "memtrace_collector.commands.doctor:doctor",
 }
 """Where each command lives; in the order in which they are listed."""

@@ -10,7 +10,9 @@ from memtrace_collector.bench import locomo, realmem
 from memtrace_collector.bench.dialogue import Dialogue
 from memtrace_collector.errors import DamagedError, NotFoundError
 
-_LOADERS: tuple[Callable[[Path], list[Dialogue]], ...] = (realmem.load, locomo.load)
+Loader = Callable[[Path], list[Dialogue]]
+
+_LOADERS: tuple[Loader, ...] = (realmem.load, locomo.load)
 
 
 class Data(NamedTuple):
@@ -41,12 +43,14 @@ def load(folder: Path) -> Data:
 
 
 def _load(path: Path) -> list[Dialogue] | None:
-    for loader in _LOADERS:
-        try:
-            return loader(path)
-        except DamagedError:
-            continue
-    return None
+    return next((found for loader in _LOADERS if (found := _with(loader, path))), None)
+
+
+def _with(loader: Loader, path: Path) -> list[Dialogue]:
+    try:
+        return loader(path)
+    except DamagedError:
+        return []
 
 
 def _dirt(path: Path, loaded: list[Dialogue]) -> Iterator[str]:

@@ -52,17 +52,23 @@ def _head(info: RunInfo, run: Json) -> str:
         f"Planned {run['planned']}, ran {run['ran']}, counted {run['counted']} "
         f"({run['controls']} of them controls).",
         "Shares with 95 % intervals, drawn by dialogue in the first tables, by case (Wilson) in "
-        "the groups. An abstention counts as not right. `type` takes the types inside `response` for "
-        "one. Controls are in no accuracy.",
+        "the groups. An abstention counts as not right. `type` takes the types inside `response` "
+        "for one. Controls are in no accuracy.",
     ]
     lines += [f"- {system} was left out: {why}" for system, why in info.skipped_systems.items()]
     if run["not_counted"]:
         lines += ["", "Not counted:", ""]
         lines += [f"- {why}: {count}" for why, count in run["not_counted"].items()]
+        lines += ["", "By kind:", "", *map(_not_counted, run["not_counted_by_kind"].items())]
     if run["problems"]:
         lines += ["", f"Records that do not hold what ran ({len(run['problems'])}):", ""]
         lines += [f"- {each}" for each in run["problems"][:20]]
     return "\n".join(lines)
+
+
+def _not_counted(kind: tuple[str, Mapping[str, int]]) -> str:
+    whys = ", ".join(f"{why} {count}" for why, count in kind[1].items())
+    return f"- {kind[0]}: {whys}"
 
 
 def _part(title: str, figures: Json, confident: float) -> str:

@@ -112,7 +112,7 @@ def run_figures(folder: RunFolder, collected: Sequence[Collected], selection: Se
 def why_not(outcome: Outcome) -> str:
     """Why an outcome is no case, in a few words."""
     if outcome.skipped:
-        return f"skipped: {outcome.skipped}"
+        return f"skipped: {outcome.skipped.partition(':')[0]}"
     if not outcome.clean_right:
         return "the pipeline answers wrongly without any fault"
     if not outcome.truths:
