@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from memtrace_collector.api import server as api
-from memtrace_collector.api.questions import Json
+from memtrace_collector.api.questions import Json, Replaying
 from memtrace_collector.api.service import Service, Work
+from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback import WriteBack
 from memtrace_collector.config import AttributionConfig, Config, store_folder
@@ -30,6 +31,7 @@ from memtrace_collector.runtime.data_folder import DataFolder, record_reader
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
+from memtrace_collector.runtime.replaying import Replays
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.prometheus import Telemetry
@@ -50,10 +52,11 @@ def open_service(config: Config) -> Iterator[Service]:
     with (
         contextlib.closing(data),
         Judges(config, store_folder(config.store), NULL_METRICS) as judges,
+        Replays(data, config) as replays,
     ):
         data.project()
-        worker = _worker(data, config, judges, NULL_METRICS)
-        yield _service(data, judges, worker, data.project)
+        worker = _worker(data, config, replays.usual(judges.named()), NULL_METRICS)
+        yield _service(data, judges, replays, worker, data.project)
 
 
 class App:
@@ -103,12 +106,14 @@ class App:
             self._start_forwarding(parts, data, telemetry)
         judges = Judges(config, self._folder, telemetry)
         parts.callback(self._close, judges.close)
-        worker = _worker(data, config, judges, telemetry)
+        replays = Replays(data, config)
+        parts.callback(self._close, replays.close)
+        worker = _worker(data, config, replays.usual(judges.named()), telemetry)
         self._run(parts, Stage("worker", worker.run))
         projector = Stage("projector", data.projector.run)
         self._run(parts, projector)
         self._drain(parts, "projection", lambda: data.facts.cursor() >= data.log.end)
-        service = _service(data, judges, worker, data.wait_projected)
+        service = _service(data, judges, replays, worker, data.wait_projected)
         http = self._start_api(parts, service, telemetry, projector)
         receiver = ReceiverServer(data.ingest, _listen(config))
         with _listening():
@@ -192,11 +197,11 @@ class App:
         }
 
 
-def _worker(data: DataFolder, config: Config, judges: Judges, metrics: Metrics) -> Worker:
+def _worker(data: DataFolder, config: Config, judge: Judge, metrics: Metrics) -> Worker:
     return Worker(
         data.facts,
         data.cases,
-        judge=judges.named(),
+        judge=judge,
         target=_write_back(config),
         settings=_worker_settings(config.attribution),
         ready=_caught_up(data),
@@ -226,10 +231,20 @@ def _write_back(config: Config) -> WriteBack | None:
 
 
 def _service(
-    data: DataFolder, judges: Judges, worker: Worker, settle: Callable[[], None]
+    data: DataFolder,
+    judges: Judges,
+    replays: Replays,
+    worker: Worker,
+    settle: Callable[[], None],
 ) -> Service:
-    def attribute(method: str, graph_id: str, evidence: bool) -> list[Json]:
-        return worker.run_once(graph_id, evidence, judges.named(method))
+    def attribute(
+        method: str, graph_id: str, evidence: bool, replay: Replaying | None
+    ) -> list[Json]:
+        judge = judges.named(method)
+        if replay is None:
+            return worker.run_once(graph_id, evidence, replays.usual(judge))
+        with replays.asked(replay.runs, replay.model) as replayed:
+            return worker.run_once(graph_id, evidence, replayed(judge))
 
     work = Work(data.append, settle, attribute, data.request_at)
     return Service(data.facts, data.cases, work)

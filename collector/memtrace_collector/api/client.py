@@ -8,11 +8,13 @@ from typing import Any
 import httpx
 
 from memtrace_collector import errors
-from memtrace_collector.api.questions import Json
+from memtrace_collector.api.questions import Json, Replaying
 
 API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(10.0, read=600.0)
 """Seconds. A pass of attribution over a large store answers late, not never."""
+_WHILE_REPLAYING = httpx.Timeout(10.0, read=None)
+"""Each call of a replay has a time-out of its own, and their number is limited."""
 
 _ERRORS: dict[str, type[errors.MemtraceError]] = {
     kind.__name__: kind
@@ -60,12 +62,23 @@ class Client:
         }  # fmt: skip
         return _as_object(self._send("POST", "/flag", json=body))
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
-        body = {"method": method, "graph": graph_id, "evidence": evidence}
-        return _as_object(self._send("POST", "/attribute", json=body))
+    def attribute(
+        self, method: str, graph_id: str, evidence: bool, replay: Replaying | None = None
+    ) -> Json:
+        body: Json = {"method": method, "graph": graph_id, "evidence": evidence}
+        if replay is None:
+            return _as_object(self._send("POST", "/attribute", json=body))
+        body["replay"] = replay._asdict()
+        return _as_object(self._send("POST", "/attribute", json=body, timeout=_WHILE_REPLAYING))
 
-    def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
-        return self._list("/verdicts", graph=graph_id, stage=stage, type=error_type)
+    def set_aside(self, graph_id: str) -> list[Json]:
+        return self._list("/set-aside", graph=graph_id)
+
+    def verdicts(
+        self, graph_id: str, stage: str, error_type: str, history: bool = False
+    ) -> list[Json]:
+        asked = "true" if history else ""
+        return self._list("/verdicts", graph=graph_id, stage=stage, type=error_type, history=asked)
 
     def why(self, answer: str, about: str) -> Json:
         return self._object("/why", answer=answer, about=about)

@@ -9,11 +9,21 @@ JSON values; a span is ``{"traceId", "spanId"}``, times are integer nanoseconds,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Json = dict[str, Any]
 
 GRAPH_FORMATS = ("text", "json", "dot", "graphml")
+
+
+class Replaying(NamedTuple):
+    """How verdicts are to be tested by a replay; 0 and empty: as configured.
+
+    The endpoint is never part of a request: who asks must not send the owner's key elsewhere.
+    """
+
+    runs: int = 0
+    model: str = ""
 
 
 class Questions(Protocol):
@@ -43,13 +53,23 @@ class Questions(Protocol):
         """Flag an answer; ``{"answer", "graph_id"}``. ``expected=""``: should have declined."""
         ...
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
+    def attribute(
+        self, method: str, graph_id: str, evidence: bool, replay: Replaying | None = None
+    ) -> Json:
         """One pass over flagged answers; no graph id: all. ``{"verdicts": [the current one of
-        each], "set_aside": [{"id", "answer", "reason"}]}``: what could not be judged."""
+        each], "set_aside": what :meth:`set_aside` says}``."""
         ...
 
-    def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
-        """Current verdicts, oldest first; empty filters match all."""
+    def set_aside(self, graph_id: str) -> list[Json]:
+        """Flagged answers that could not be judged: ``id``, ``graph_id``, ``answer``,
+        ``reason``, ``attempts``. No graph id: all. :meth:`attribute` tries them again."""
+        ...
+
+    def verdicts(
+        self, graph_id: str, stage: str, error_type: str, history: bool = False
+    ) -> list[Json]:
+        """Current verdicts (with ``history`` also superseded ones), oldest first; empty filters
+        match all."""
         ...
 
     def why(self, answer: str, about: str) -> Json:

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memtrace_collector import errors
 from memtrace_collector.api.client import API_PREFIX
-from memtrace_collector.api.questions import Questions
+from memtrace_collector.api.questions import Questions, Replaying
 from memtrace_collector.config import is_loopback
 from memtrace_collector.telemetry.prometheus import CONTENT_TYPE, Telemetry
 
@@ -113,8 +113,14 @@ class _Handlers:
             _read("/history", lambda q: ask.history(_needed(q, "graph"), _needed(q, "record"))),
             _read(
                 "/verdicts",
-                lambda q: ask.verdicts(q.get("graph", ""), q.get("stage", ""), q.get("type", "")),
+                lambda q: ask.verdicts(
+                    q.get("graph", ""),
+                    q.get("stage", ""),
+                    q.get("type", ""),
+                    q.get("history") == "true",
+                ),
             ),
+            _read("/set-aside", lambda q: ask.set_aside(q.get("graph", ""))),
             _read("/why", lambda q: ask.why(_needed(q, "answer"), q.get("about", ""))),
             _read("/impact", lambda q: ask.impact(_needed(q, "target"))),
             _read("/case", lambda q: ask.case(_needed(q, "answer"), q.get("redact") == "true")),
@@ -152,6 +158,7 @@ class _Handlers:
             str(body.get("method") or "rules"),
             str(body.get("graph") or ""),
             body.get("evidence") is not False,
+            _replaying(body.get("replay")),
         )
         return JSONResponse(result)
 
@@ -308,6 +315,17 @@ def _read(path: str, ask: Callable[[dict[str, str]], Any]) -> Route:
 def _tell(_: Request, error: Exception) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     return JSONResponse({"error": type(error).__name__, "message": str(error)}, status)
+
+
+def _replaying(given: Any) -> Replaying | None:
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise errors.WrongUseError("replay is an object with runs and model")
+    runs, model = given.get("runs", 0), given.get("model", "")
+    if isinstance(runs, bool) or not isinstance(runs, int) or not isinstance(model, str):
+        raise errors.WrongUseError("replay.runs is a whole number, replay.model a text")
+    return Replaying(runs, model)
 
 
 def _needed(parameters: dict[str, Any], name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -12,9 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from memtrace_collector.api.case_slice import case_slice, span_keys
 from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
-from memtrace_collector.api.questions import GRAPH_FORMATS, Json
-from memtrace_collector.attribution.worker import SetAside
-from memtrace_collector.config import check_method
+from memtrace_collector.api.questions import GRAPH_FORMATS, Json, Replaying
+from memtrace_collector.config import check_method, check_replay_runs
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
@@ -35,15 +34,14 @@ class Work:
     """What the service asks others to do.
 
     ``append(body, signal)`` returns when the request is on disk; ``settle()`` when everything
-    on disk is projected; ``attribute(method, graph_id, evidence)`` is one pass over flagged
-    answers and returns their current verdicts; ``set_aside`` are the cases it could not judge;
-    ``request_at`` reads one trace request of the log.
+    on disk is projected; ``attribute(method, graph_id, evidence, replay)`` is one pass over
+    flagged answers and returns their current verdicts; ``request_at`` reads one trace request of
+    the log.
     """
 
     append: Callable[[bytes, str], None]
     settle: Callable[[], None]
-    attribute: Callable[[str, str, bool], list[Json]]
-    set_aside: Callable[[], Mapping[str, SetAside]]
+    attribute: Callable[[str, str, bool, Replaying | None], list[Json]]
     request_at: Callable[[LogPosition], ExportTraceServiceRequest]
 
 
@@ -100,21 +98,34 @@ class Service:
         self._work.settle()
         return {"answer": span_json(operation.key), "graph_id": operation.graph_id}
 
-    def attribute(self, method: str, graph_id: str, evidence: bool) -> Json:
+    def attribute(
+        self, method: str, graph_id: str, evidence: bool, replay: Replaying | None = None
+    ) -> Json:
         check_method(method)
+        if replay is not None and replay.runs:
+            check_replay_runs(replay.runs)
         self._work.settle()
-        verdicts = self._work.attribute(method, graph_id, evidence)
-        set_aside = [
-            {"id": identity, "answer": span_json(case.answer.key), "reason": case.reason}
-            for identity, case in self._work.set_aside().items()
-            if graph_id in ("", case.answer.graph_id)
-        ]
-        return {"verdicts": verdicts, "set_aside": set_aside}
+        verdicts = self._work.attribute(method, graph_id, evidence, replay)
+        return {"verdicts": verdicts, "set_aside": self.set_aside(graph_id)}
 
-    def verdicts(self, graph_id: str, stage: str, error_type: str) -> list[Json]:
+    def set_aside(self, graph_id: str) -> list[Json]:
+        return [
+            {
+                "id": item.case.case_id,
+                "graph_id": item.case.graph_id,
+                "answer": {"traceId": item.case.trace_id, "spanId": item.case.span_id},
+                "reason": item.reason,
+                "attempts": item.attempts,
+            }
+            for item in self._cases.set_aside(graph_id)
+        ]
+
+    def verdicts(
+        self, graph_id: str, stage: str, error_type: str, history: bool = False
+    ) -> list[Json]:
         return [
             verdict
-            for verdict in self._cases.verdicts(graph_id or None)
+            for verdict in self._cases.verdicts(graph_id or None, history=history)
             if stage in ("", verdict["stage"]) and error_type in ("", verdict["error_type"])
         ]
 
@@ -124,7 +135,7 @@ class Service:
     def impact(self, target: str) -> Json:
         return references.impact(self._facts, target, AS_THEY_ARE).whole()
 
-    def explore(self, question: str, arguments: Mapping[str, object], text_chars: int) -> Json:
+    def explore(self, question: str, arguments: abc.Mapping[str, object], text_chars: int) -> Json:
         return explore(Stores(self._facts, self._cases), question, arguments, text_chars)
 
     def case(self, answer: str, redact: bool) -> Json:

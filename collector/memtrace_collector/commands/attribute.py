@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from memtrace_collector.api.questions import Replaying
 from memtrace_collector.commands.options import (
     format_option,
     model_options,
@@ -21,6 +22,7 @@ from memtrace_collector.commands.output import (
     span_text,
     table,
 )
+from memtrace_collector.commands.replay import check_replayed, replay_options, replay_text
 from memtrace_collector.commands.session import open_questions
 from memtrace_collector.config import METHODS, check_method
 from memtrace_collector.errors import DamagedError, UnreachableError
@@ -41,12 +43,14 @@ SORTS = ("time", "score", "type")
 @model_options
 @click.option("--graph", "graph_id", default="", metavar="GRAPH", help="Only this graph.")
 @click.option("--no-evidence", is_flag=True, help="Do as if no flag had named its evidence.")
+@replay_options
 def attribute(
     store: str,
     output_format: str,
     method: str,
     graph_id: str,
     no_evidence: bool,
+    replay: Replaying | None,
     **model: Any,
 ) -> None:
     """Look into the flagged answers once; print the current verdict of each, new or not.
@@ -63,13 +67,15 @@ def attribute(
     if on_terminal():
         click.echo("attributing …", err=True)
     with open_questions(store, "attribute", model_settings(model)) as ask:
-        found = ask.attribute(method, graph_id, not no_evidence)
+        found = ask.attribute(method, graph_id, not no_evidence, replay)
     _show(found["verdicts"], output_format)
     for case in found["set_aside"]:
         told = plain(f"answer {span_text(case['answer'])} set aside: {case['reason']}")
         click.echo(f"Warning: {told}", err=True)
     if found["set_aside"]:
         raise DamagedError(f"{len(found['set_aside'])} flagged answers could not be judged")
+    if replay is not None:
+        check_replayed(found["verdicts"])
     if method == "model":
         _check_asked(found["verdicts"])
 
@@ -114,7 +120,7 @@ def _show(verdicts: list[dict[str, Any]], output_format: str) -> None:
     if not verdicts:
         print_line("no verdicts: no answer has been flagged")
         return
-    header = ("ANSWER", "VERDICT", "SCORE", "DECISIVE OPERATION", "WHY")
+    header = ("ANSWER", "VERDICT", "SCORE", "REPLAY", "DECISIVE OPERATION", "WHY")
     print_line(table(header, map(_row, verdicts)))
 
 
@@ -124,6 +130,7 @@ def _row(verdict: dict[str, Any]) -> tuple[str, ...]:
         span_text(verdict["answer"]),
         f"{verdict['stage']}/{verdict['error_type']}",
         f"{verdict['score']:.2f}",
+        replay_text(verdict["replay"]),
         span_text(decisive[0]) if decisive else "-",
         shorten(verdict["explanation"], 100),
     )

@@ -6,10 +6,7 @@ reply is only ever compared with what was expected.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import openai
@@ -20,7 +17,6 @@ from memtrace_collector.errors import UnreachableError, WrongUseError
 
 TIMEOUT_SECONDS = 60.0
 RETRIES = 2
-_HOUR_SECONDS = 3600.0
 
 
 class Answering(Protocol):
@@ -76,24 +72,3 @@ class Endpoint:
 
     def close(self) -> None:
         self._client.close()
-
-
-class Budget:
-    """At most so many calls within any hour. Safe to use from several threads."""
-
-    def __init__(self, calls: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._calls = calls
-        self._clock = clock
-        self._spent: deque[float] = deque(maxlen=max(1, calls))
-        self._lock = threading.Lock()
-
-    def take(self, calls: int) -> bool:
-        """Whether so many more calls may be made now; if so, they count as made."""
-        with self._lock:
-            now = self._clock()
-            while self._spent and self._spent[0] <= now - _HOUR_SECONDS:
-                self._spent.popleft()
-            if len(self._spent) + calls > self._calls:
-                return False
-            self._spent.extend([now] * calls)
-            return True

@@ -190,6 +190,14 @@ def without_replay(finding: Mapping[str, Any]) -> Json:
     return plain
 
 
+def is_news(previous: Mapping[str, Any] | None, replay: Mapping[str, Any] | None) -> bool:
+    """Whether a replay says more than the one before: none, or one whose endpoint did not
+    answer, does not."""
+    if replay is None:
+        return False
+    return previous is None or replay["result"] != UNREACHABLE
+
+
 def sentence(replay: Mapping[str, Any] | None) -> str:
     """What an explanation says of a replay: at most 200 characters, and no content."""
     if replay is None or replay["result"] not in (CONFIRMED, REFUTED):

@@ -12,9 +12,10 @@ from threading import Lock
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from memtrace_collector.attribution.judge import Judge
+from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
 from memtrace_collector.attribution.needs import Need, answered, classify
 from memtrace_collector.attribution.replay import outcome
-from memtrace_collector.attribution.replay.answer import Answering, Budget
+from memtrace_collector.attribution.replay.answer import Answering
 from memtrace_collector.attribution.replay.assembly import (
     ASSEMBLY,
     Prompt,
@@ -32,8 +33,9 @@ from memtrace_collector.errors import UnreachableError, WrongUseError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import OperationKey
 
-MAX_RUNS = 20
 _REMEMBERED = 1_000
+_REPLY_TOKENS = 256
+"""Of an expected reply, for the budget."""
 
 _NO_ENDPOINT = Refusal("no endpoint is set to ask the model again", "no_endpoint")
 
@@ -43,7 +45,7 @@ AttributesOf = Callable[[OperationKey], Iterable[KeyValue]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """``runs``: how often each prompt is asked, 1 to :data:`MAX_RUNS`. ``model``: instead of the
+    """``runs``: how often each prompt is asked, at least 1. ``model``: instead of the
     recorded one; empty: the recorded one."""
 
     runs: int = 3
@@ -72,7 +74,7 @@ class Replayer:
     Args:
         attributes_of: the recorded span of an answer: its model, parameters and messages.
         answering: the endpoint; None: what needs no model is replayed.
-        budget: how many calls may be made.
+        budget: what may be spent on calls.
     """
 
     def __init__(
@@ -137,10 +139,22 @@ class Replayer:
             return _NO_ENDPOINT
         if not self._model(test):
             return Refusal("the answer's span does not name its model", "no_model")
-        arms = 1 if test.repaired is None else 2
-        if test.is_worth_asking and not self._budget.take(arms * self._settings.runs):
+        if test.is_worth_asking and not self._reserve(test):
             return Refusal("the budget of calls is spent", "budget")
         return None
+
+    def _reserve(self, test: _Test) -> bool:
+        """Take all calls of a test from the budget, or none."""
+        prompts = [each for each in (test.control, test.repaired) if each is not None]
+        calls = [_expected(each) for each in prompts] * self._settings.runs
+        taken: list[Usage] = []
+        for call in calls:
+            if not self._budget.reserve(call):
+                for each in taken:
+                    self._budget.settle(each, None)
+                return False
+            taken.append(call)
+        return True
 
     def _model(self, test: _Test) -> str:
         return self._settings.model or test.call.model
@@ -217,6 +231,10 @@ def _steps(deliveries: Iterable[Delivery]) -> tuple[Step, ...]:
 
 def _assumed(deliveries: Iterable[Delivery]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step for each in deliveries for step in each.assumed))
+
+
+def _expected(prompt: Prompt) -> Usage:
+    return Usage(prompt=estimate(_texts(prompt)), completion=_REPLY_TOKENS)
 
 
 def _texts(prompt: Prompt) -> str:
