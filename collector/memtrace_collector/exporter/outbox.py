@@ -12,6 +12,7 @@ from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.passes import Passes
 
 logger = logging.getLogger(__name__)
 
@@ -105,14 +106,13 @@ class OutboxSender:
 
     def run(self, stop: threading.Event) -> None:
         """Deliver until ``stop``."""
-        while not stop.is_set():
-            try:
-                pause = 0.0 if self.run_once(stop) else _IDLE_SECONDS
-            except Exception:
-                self._metrics.add("memtrace.outbox.failures", 1)
-                logger.exception("the outbox could not be read or written")
-                pause = _AFTER_FAILURE_SECONDS
-            stop.wait(pause)
+        passes = Passes(
+            "the outbox could not be read or written",
+            "memtrace.outbox.failures",
+            self._metrics,
+            pause_seconds=_AFTER_FAILURE_SECONDS,
+        )
+        passes.run(lambda: 0.0 if self.run_once(stop) else _IDLE_SECONDS, stop)
 
     def _send(self, entry: Entry) -> Delivery:
         if entry.signal not in ("traces", "logs"):

@@ -22,12 +22,14 @@ from memtrace_collector.processor.outgoing import ForwardStore, Outgoing, Payloa
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.passes import Passes
 
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 1.0
 _IDLE_SECONDS = 0.25
 _UNSETTLED_SECONDS = 0.05
+_AFTER_FAILURE_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 30.0
 _NS = 1_000_000_000
@@ -81,12 +83,23 @@ class Forwarder:
         self._settle_ns = int(settle_seconds * _NS)
         self._wait = wait
         self._refused_before: set[Signal] = set()
-        self.is_held_up = False
-        """The destination did not take the last request, which is tried again."""
+        self._failures = 0
+        self._is_refused = False
         self._metrics = metrics
+        self._passes = Passes(
+            "forwarding failed; it goes on where it was",
+            "memtrace.forward.failures",
+            metrics,
+            pause_seconds=_AFTER_FAILURE_SECONDS,
+        )
         self._outgoing = Outgoing(
             store, reader, encodings=destination.encodings, values=values, metrics=metrics
         )
+
+    @property
+    def is_held_up(self) -> bool:
+        """The last request did not go through and is tried again."""
+        return self._is_refused or self._passes.is_failing
 
     def run_once(self, stop: threading.Event | None = None) -> Progress:
         """Send on what is durable and settled, until the end, a refusal that may pass, or
@@ -115,30 +128,24 @@ class Forwarder:
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``, retrying with back-off what may pass later."""
-        failures = 0
-        while not stop.is_set():
-            try:
-                progress = self.run_once(stop)
-            except Exception:
-                self._metrics.add("memtrace.forward.failures", 1)
-                logger.exception("forwarding failed; it goes on where it was")
-                progress = Progress(0, retry=Delivery("retry"))
-            self.is_held_up = progress.retry is not None
-            if progress.retry is not None:
-                failures = 1 if progress.records else failures + 1
-                stop.wait(self._retry_delay(failures, progress.retry))
-                continue
-            failures = 0
-            if progress.unsettled:
-                stop.wait(_UNSETTLED_SECONDS)
-            elif not progress.records:
-                self._idle(stop)
+        self._passes.run(lambda: self._follow(stop), stop)
 
-    def _idle(self, stop: threading.Event) -> None:
+    def _follow(self, stop: threading.Event) -> float:
+        """One pass, and the wait for more; the seconds to pause after it."""
+        progress = self.run_once(stop)
+        self._is_refused = progress.retry is not None
+        if progress.retry is not None:
+            self._failures = 1 if progress.records else self._failures + 1
+            return self._retry_delay(self._failures, progress.retry)
+        self._failures = 0
+        if progress.unsettled:
+            return _UNSETTLED_SECONDS
+        if progress.records:
+            return 0.0
         if self._wait is None:
-            stop.wait(_IDLE_SECONDS)
-        else:
-            self._wait(self._store.cursor(self._cursor), _IDLE_SECONDS)
+            return _IDLE_SECONDS
+        self._wait(self._store.cursor(self._cursor), _IDLE_SECONDS)
+        return 0.0
 
     def _has_waited(self, entry: Entry) -> bool:
         return time.time_ns() - entry.record.time_ns >= self._settle_ns

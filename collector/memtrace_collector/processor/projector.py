@@ -7,7 +7,6 @@ store that cannot be written stops everything until it can.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +20,8 @@ from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.passes import Passes
 from memtrace_otel import semconv
-
-logger = logging.getLogger(__name__)
 
 CURSOR = "projection"
 MAX_BATCH_FACTS = 5_000
@@ -95,21 +93,22 @@ class Projector:
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``. A failing store is retried, never skipped."""
-        while not stop.is_set():
-            try:
-                progressed = self.run_once(stop)
-                position = self._store.cursor(CURSOR)
-            except Exception:
-                self._metrics.add("memtrace.projection.failures", 1)
-                logger.exception("projection failed; it goes on where it was")
-                stop.wait(_RETRY_SECONDS)
-                continue
-            if progressed:
-                continue
-            if self._wait is None:
-                stop.wait(_IDLE_SECONDS)
-            else:
-                self._wait(position, _IDLE_SECONDS)
+        passes = Passes(
+            "projection failed; it goes on where it was",
+            "memtrace.projection.failures",
+            self._metrics,
+            pause_seconds=_RETRY_SECONDS,
+        )
+        passes.run(lambda: self._follow(stop), stop)
+
+    def _follow(self, stop: threading.Event) -> float:
+        """One pass, and the wait for more; the seconds to pause after it."""
+        if self.run_once(stop):
+            return 0.0
+        if self._wait is None:
+            return _IDLE_SECONDS
+        self._wait(self._store.cursor(CURSOR), _IDLE_SECONDS)
+        return 0.0
 
     def _batches(self, position: LogPosition) -> Iterator[_Batch]:
         durable_end = read_durable_end(self._folder) or position

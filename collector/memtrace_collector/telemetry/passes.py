@@ -40,6 +40,8 @@ class Passes:
         self._logger = logging.getLogger(__name__)
         self._unsaid = 0
         self._said_at: float | None = None
+        self.is_failing = False
+        """The last pass failed."""
 
     def run(self, one_pass: Callable[[], float], stop: threading.Event) -> None:
         """Repeat ``one_pass``, which returns the seconds to pause after it, until ``stop``."""
@@ -51,8 +53,10 @@ class Passes:
         try:
             pause = one_pass()
         except Exception:
+            self.is_failing = True
             self._failed()
             return self._pause
+        self.is_failing = False
         self._went_well()
         return pause
 
