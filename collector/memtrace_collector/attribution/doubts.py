@@ -9,6 +9,13 @@ from memtrace_collector.attribution.judgements import CARRIES, Doubt
 from memtrace_collector.attribution.refs import kind
 from memtrace_otel import semconv
 
+_KINDS = (
+    semconv.KIND_MESSAGE,
+    semconv.KIND_DOCUMENT,
+    semconv.KIND_FACT,
+    semconv.KIND_MEMORY,
+)
+
 if TYPE_CHECKING:
     from memtrace_collector.attribution.carriers import Sought
 
@@ -24,24 +31,34 @@ def judged(sought: Sought, content: str, ref: str, found: bool | None) -> bool |
         return True
     if sought.by_descent or sought.other_owner(content, ref):
         return found
-    if kind(ref) == semconv.KIND_CONTEXT and _quotes_a_carrier(sought, content):
+    if kind(ref) == semconv.KIND_CONTEXT and _quotes_what_was_judged(sought, content):
         return True
-    if found is False and not _fails_on_wording(sought, content, ref):
-        return False
+    if not _is_for_asking(sought, content, ref, found):
+        return found
     answer = judgements.judge(_doubt(sought, content, ref, found))
     return found if answer is None or (sought.view.is_cut(ref) and not answer) else answer
 
 
-def _quotes_a_carrier(sought: Sought, prompt: str) -> bool:
-    """Whether a prompt has the text of a read value that carries the item."""
+def _quotes_what_was_judged(sought: Sought, prompt: str) -> bool:
+    """Whether a prompt has the text of a read value that carries the item by a judgement."""
     view = sought.view
-    values = dict.fromkeys((*view.delivered, *view.shown))
-    return any((said := view.text(ref)) and said in prompt and sought.holds(ref) for ref in values)
+    return not sought.item.temporal and any(
+        (said := view.text(ref))
+        and said in prompt
+        and sought.holds(ref)
+        and not sought.stated(said, ref)
+        and ref not in sought.sources
+        for ref in dict.fromkeys((*view.delivered, *view.shown))
+    )
 
 
-def _fails_on_wording(sought: Sought, content: str, ref: str) -> bool:
-    """Whether a text is about the need, and neither a number nor a date speaks against it."""
-    if kind(ref) == semconv.KIND_CONTEXT or not sought.about(content):
+def _is_for_asking(sought: Sought, content: str, ref: str, found: bool | None) -> bool:
+    """Whether only the wording keeps the rules from an answer: an open text, or one that is
+    about the need and has neither a number nor a date that speaks against it. A clock that is
+    off is nothing that a reader of the text could put right."""
+    if found is None:
+        return not sought.item.temporal
+    if kind(ref) not in _KINDS or not sought.about(content):
         return False
     if sought.item.temporal:
         return not any(dates.phrases(part, None) for part in sought.topical(content))

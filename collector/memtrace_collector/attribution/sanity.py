@@ -49,9 +49,9 @@ def bad_judge(view: View, need: Need) -> Finding | None:
 def judged_answer(view: View, need: Need) -> bool | None:
     """Whether the reply gives what was expected, as far as somebody could be asked."""
     reply, ref = view.reply, view.reply_ref
-    if not view.judgements.is_open or reply is None or ref is None or not need.items:
+    if not view.judgements.is_open or reply is None or ref is None or not need.expected:
         return None
-    tokens = frozenset().union(*(item.tokens for item in need.items))
+    tokens = frozenset[str]().union(*(item.tokens for item in need.items))
     return view.judgements.judge(
         Doubt(
             kind=ANSWERS,

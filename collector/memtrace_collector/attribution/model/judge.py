@@ -17,7 +17,9 @@ MAX_ROUNDS = 4
 """Doubtful hops of one case that are asked about."""
 WITH_MODEL = 0.9
 """A verdict that rests on a model's answers is this much less sure."""
-_BEYOND_ANY_MODEL = frozenset({"gap", "sampled", "no_content", "retention", "unseen_writer"})
+_BEYOND_ANY_MODEL = frozenset(
+    {"gap", "sampled", "cut", "no_content", "unseen_writer", "clock", "retention"}
+)
 """What is missing here is missing for a model, too."""
 
 
