@@ -1,0 +1,19 @@
+"""The benchmark's application on mem0 2.x; run as a program, see :mod:`runner`."""
+
+from __future__ import annotations
+
+import sys
+
+from memtrace_collector.bench.faults import MEM0_2
+from memtrace_collector.bench.pipelines import runner
+from memtrace_collector.bench.pipelines.base import Bench
+from memtrace_collector.bench.pipelines.mem0_pipeline import Mem0Pipeline
+
+
+def make(bench: Bench) -> Mem0Pipeline:
+    """The pipeline; mem0ai 2.x must be installed."""
+    return Mem0Pipeline(bench, MEM0_2, 2)
+
+
+if __name__ == "__main__":
+    sys.exit(runner.main(make))
