@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
@@ -90,14 +90,21 @@ def project(unit: Unit) -> None:
         Projector(log_folder(unit), store, RecordReader()).run_once()
 
 
-def collect(unit: Unit, sources: dict[str, str]) -> Collected:
-    """The unit's cases with their flags, once its store is up to date."""
+def collect(unit: Unit, sources: Mapping[str, str], only: str = "") -> Collected:
+    """The unit's cases with their flags, once its store is up to date.
+
+    Args:
+        sources: dialogue -> data set.
+        only: the id of the one case that is wanted; empty: all.
+    """
     asked: list[Asked] = []
     rest: list[Outcome] = []
     problems: list[str] = []
     with closing(_opened(facts_path(unit))) as store:
         flags = {found.answer.key: found.flag for found in flagged_answers(store)}
         for outcome in unit.outcomes():
+            if only and outcome.case.id != only:
+                continue
             if not outcome.counts:
                 rest.append(outcome)
                 continue

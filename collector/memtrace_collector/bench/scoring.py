@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from memtrace_collector.bench import report, report_text, variants
-from memtrace_collector.bench.folder import RunFolder, Unit, write_whole
+from memtrace_collector.bench.folder import RunFolder, write_whole
 from memtrace_collector.bench.judging import (
     Collected,
     Progress,
     collect,
-    facts_path,
     judge_all,
-    judge_case,
     project,
     silent,
 )
@@ -25,7 +22,6 @@ from memtrace_collector.bench.planned import Outcome, PlannedCase
 from memtrace_collector.bench.score import CONFIDENT, Row
 from memtrace_collector.bench.variants import Variant
 from memtrace_collector.errors import NotFoundError
-from memtrace_collector.store.sqlite_facts import SqliteFactStore
 
 Json = dict[str, Any]
 SPLITS = ("all", "dev", "held-out")
@@ -73,11 +69,10 @@ def score(
         NotFoundError: the folder holds no run, or no case of it counts.
     """
     info = folder.info()
-    sources = dict(info.sources)
     units = folder.units(selection.systems)
     for unit in units:
         project(unit)
-    collected = [_selected(collect(unit, sources), selection) for unit in units]
+    collected = [_selected(collect(unit, info.sources), selection) for unit in units]
     if not any(each.asked for each in collected):
         raise NotFoundError(f"{folder.root} holds no case that counts and fits; {_why(collected)}")
     rows = judge_all(collected, selection.wanted(), processes=processes, progress=progress)
@@ -143,67 +138,6 @@ def worst(rows: Iterable[Row], variant: str, count: int) -> list[Json]:
         }
         for (kind, verdict), found in ordered[:count]
     ]
-
-
-def show(folder: RunFolder, case_id: str, variant_name: str) -> Json:
-    """One recorded case in full: question, replies, planting, truth, and the verdict as judged
-    now, with its path.
-
-    Raises:
-        NotFoundError: no case of that id was recorded.
-    """
-    sources = dict(folder.info().sources)
-    for unit in folder.units():
-        outcome = next((o for o in unit.outcomes() if o.case.id == case_id), None)
-        if outcome is not None:
-            return _shown(unit, outcome, sources, variant_name)
-    raise NotFoundError(f"{folder.root} holds no case {case_id}")
-
-
-def _shown(unit: Unit, outcome: Outcome, sources: dict[str, str], variant_name: str) -> Json:
-    planned = outcome.case
-    told: Json = {
-        "case": planned.id,
-        "unit": unit.name,
-        "answer": f"{outcome.trace_id}:{outcome.span_id}",
-        "graph": outcome.graph_id,
-        "question": planned.question.text,
-        "asked_at": planned.question.asked_at.isoformat(),
-        "expected": outcome.expected,
-        "clean_reply": outcome.clean_reply,
-        "reply": outcome.reply,
-        "plantings": [
-            {"kind": each.kind, "message": each.message, "detail": each.detail}
-            for each in planned.plantings
-        ],
-        "evidence": [
-            {"id": m.id, "said_at": m.said_at.isoformat(), "speaker": m.speaker, "text": m.text}
-            for m in planned.messages
-            if m.id in planned.question.evidence
-        ],
-    }
-    if not outcome.counts:
-        return {**told, "not_counted": why_not(outcome)}
-    project(unit)
-    asked = next((a for a in collect(unit, sources).asked if a.outcome.case.id == planned.id), None)
-    if asked is None:
-        return {**told, "not_counted": "its answer was not recorded"}
-    variant = next(v for v in variants.VARIANTS if v.name == variant_name)
-    with closing(SqliteFactStore(facts_path(unit))) as store:
-        case, verdict = judge_case(store, asked, variant)
-    return {
-        **told,
-        "flag_evidence": list(asked.flag.evidence),
-        "truth": [
-            {"error_type": t.error_type, "step": t.step, "span": f"{t.trace_id}:{t.span_id}"}
-            for t in (*asked.truth.decisive, *asked.truth.also)
-        ],
-        "operations": [
-            f"{op.key} {op.step} {op.name} {op.system}".strip()
-            for op in sorted(case.operations.values(), key=lambda o: (o.start_ns, o.span_id))
-        ],
-        "verdict": verdict.to_json(),
-    }
 
 
 def _selected(collected: Collected, selection: Selection) -> Collected:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from memtrace_collector.bench import prepare, run, scoring, variants
+from memtrace_collector.bench import prepare, run, scoring, showing, variants
 from memtrace_collector.bench.faults import KINDS, SYSTEMS
 from memtrace_collector.bench.folder import RunFolder
 from memtrace_collector.bench.planning.plan import CONTROL
@@ -135,7 +135,7 @@ def attribution(
     )
     variant = (selection.variants or (variants.GIVEN.name,))[0]
     if show is not None:
-        _show(scoring.show(folder, show, variant), output_format)
+        _show(showing.show(folder, show, variant), output_format)
         return
     failed = [] if asked["rescore"] else _run(folder, data, selection, asked)
     with _counting() as on_case, _terminated():
@@ -222,9 +222,10 @@ def _show(told: dict[str, Any], output_format: str) -> None:
         print_json(told)
         return
     for name, value in told.items():
-        if isinstance(value, (list, dict)):
-            print_line(f"{name}:")
-            print_line(json.dumps(value, indent=1, ensure_ascii=False))
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            print_line("\n".join([f"{name}:", *(f"  {each}" for each in value)]))
+        elif isinstance(value, (list, dict)):
+            print_line(f"{name}: {json.dumps(value, ensure_ascii=False)}")
         else:
             print_line(f"{name}: {value}")
 
