@@ -22,7 +22,7 @@ from memtrace_collector.commands.output import (
     span_text,
     table,
 )
-from memtrace_collector.commands.replay import check_replayed, replay_options, replay_text
+from memtrace_collector.commands.replay import replay_options, replay_text, warn_if_nobody_was_asked
 from memtrace_collector.commands.session import open_questions
 from memtrace_collector.config import METHODS, check_method
 from memtrace_collector.errors import DamagedError, UnreachableError
@@ -75,7 +75,7 @@ def attribute(
     if found["set_aside"]:
         raise DamagedError(f"{len(found['set_aside'])} flagged answers could not be judged")
     if replay is not None:
-        check_replayed(found["verdicts"])
+        warn_if_nobody_was_asked(found["verdicts"])
     if method == "model":
         _check_asked(found["verdicts"])
 

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from memtrace_collector.api.questions import Replaying
-from memtrace_collector.attribution.replay.outcome import UNREACHABLE
+from memtrace_collector.attribution.replay.outcome import NO_ENDPOINT
 from memtrace_collector.config import MAX_REPLAY_RUNS
-from memtrace_collector.errors import UnreachableError, WrongUseError
+from memtrace_collector.errors import WrongUseError
 
 Json = dict[str, Any]
 
@@ -44,14 +44,14 @@ def replay_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_replay
 
 
-def check_replayed(verdicts: Sequence[Json]) -> None:
-    """Raise UnreachableError when the endpoint did not answer for some of them."""
-    replays = [verdict["replay"] or {} for verdict in verdicts]
-    silent = [replay for replay in replays if replay.get("result") == UNREACHABLE]
-    if silent:
-        raise UnreachableError(
-            f"{len(silent)} of {len(verdicts)} verdicts could not be replayed: "
-            f"{silent[0]['reason']}"
+def warn_if_nobody_was_asked(verdicts: Sequence[Json]) -> None:
+    """Say on standard error that no endpoint is set, where that is why nothing was asked."""
+    missing = [(verdict["replay"] or {}).get("missing") for verdict in verdicts]
+    if NO_ENDPOINT in missing:
+        click.echo(
+            "Warning: no model was asked again: set MEMTRACE_REPLAY_URL to an OpenAI-compatible "
+            "endpoint, such as http://localhost:8000/v1",
+            err=True,
         )
 
 

@@ -15,7 +15,7 @@ from memtrace_collector.attribution.model.budget import RUN_SECONDS, Budget, Lim
 from memtrace_collector.attribution.replay.answer import Endpoint
 from memtrace_collector.attribution.replay.replay import AttributesOf, Replayer, Settings
 from memtrace_collector.config import Config
-from memtrace_collector.errors import NotFoundError
+from memtrace_collector.errors import NotFoundError, UnreachableError
 from memtrace_collector.graph.facts import OperationKey
 from memtrace_collector.model_config import COMMON_KEY_VARIABLE, key_for
 from memtrace_collector.runtime.data_folder import DataFolder
@@ -61,7 +61,8 @@ class Replays:
         self._opened = contextlib.ExitStack()
         self._usual: Wrap = _as_it_is
         if config.attribution.replay:
-            self._usual = self._opened.enter_context(self._replaying(self._settings(), RUN_SECONDS))
+            replayer = self._opened.enter_context(self._replaying(self._settings(), RUN_SECONDS))
+            self._usual = replayer.judge
 
     def __enter__(self) -> Replays:
         return self
@@ -85,23 +86,31 @@ class Replays:
     @contextlib.contextmanager
     def asked(self, runs: int, model: str) -> Iterator[Wrap]:
         """For one request, with a budget of its own: what makes a judge replay what it finds.
-        0 runs and no model: as configured."""
-        with self._replaying(self._settings(runs, model), None) as wrap:
-            yield wrap
+        0 runs and no model: as configured.
+
+        Raises on leaving:
+            UnreachableError: the endpoint did not answer; what was found stands unreplayed.
+        """
+        with self._replaying(self._settings(runs, model), None) as replayer:
+            yield replayer.judge
+            if replayer.silence:
+                raise UnreachableError(
+                    f"verdicts are stored, not all of them replayed: {replayer.silence}"
+                )
 
     def _settings(self, runs: int = 0, model: str = "") -> Settings:
         usual = self._config.attribution
         return Settings(runs=runs or usual.replay_runs, model=model or usual.replay_model)
 
     @contextlib.contextmanager
-    def _replaying(self, settings: Settings, renew_seconds: float | None) -> Iterator[Wrap]:
+    def _replaying(self, settings: Settings, renew_seconds: float | None) -> Iterator[Replayer]:
         calls = self._config.attribution.replay_calls
         limits = Limits(calls=calls, tokens=calls * TOKENS_PER_CALL)
         budget = Budget(limits, Prices(), renew_seconds=renew_seconds)
         url, key = door(self._config, os.environ)
         endpoint = Endpoint(url, key) if url else None
         try:
-            yield Replayer(attributes_of(self._data), endpoint, budget, settings).judge
+            yield Replayer(attributes_of(self._data), endpoint, budget, settings)
         finally:
             if endpoint is not None:
                 endpoint.close()

@@ -73,6 +73,8 @@ def replaced(message: Message, old: str, ref: str, text: str, day: date | None) 
     if mark is None:
         return None
     start, _ = _line(message, mark)
+    if "\n" not in message.text[mark.start : mark.end]:
+        text = _in_one_line(text)
     changed = spliced(message, mark.start, mark.end, text, ref)
     lead = message.text[start : mark.start]
     dated = _with_day(lead, day)
@@ -114,7 +116,8 @@ def inserted(
     start, end = _line(message, mark)
     lead, tail = message.text[start : mark.start], message.text[mark.end : end]
     lead = _with_day(lead, day)
-    line = f"{lead}{text.replace(chr(10), ' ')}{tail}"
+    text = _in_one_line(text)
+    line = f"{lead}{text}{tail}"
     at = end if after else start
     written = f"\n{line}" if after else f"{line}\n"
     begin = at + len(lead) + (1 if after else 0)
@@ -166,6 +169,10 @@ def _gap(message: Message, mark: Mark) -> str:
             if len(gap) <= _MAX_GAP and "\n" not in gap:
                 return gap
     return "; "
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _with_day(lead: str, day: date | None) -> str:

@@ -14,7 +14,6 @@ NOT_DETERMINISTIC = "not_deterministic"
 INCONCLUSIVE = "inconclusive"
 PARTLY = "partly"
 NOT_REPLAYABLE = "not_replayable"
-UNREACHABLE = "unreachable"
 RESULTS = (
     CONFIRMED,
     REFUTED,
@@ -24,8 +23,9 @@ RESULTS = (
     INCONCLUSIVE,
     PARTLY,
     NOT_REPLAYABLE,
-    UNREACHABLE,
 )
+NO_ENDPOINT = "no_endpoint"
+"""Value of ``missing``: no endpoint is set."""
 BASIS = "replay"
 MAX_SCORE = 0.99
 _RAISES, _RAISES_ASSUMING = 0.5, 0.25
@@ -97,7 +97,8 @@ class Step:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
     """The result. ``missing``: why it could not be replayed, in a word (``no_content``, ``cut``,
-    ``no_model``, ``no_endpoint``, ``no_expected``, ``nothing_downstream``, ``endpoint``)."""
+    ``no_model``, ``no_endpoint``, ``no_expected``, ``nothing_downstream``, ``refused``,
+    ``budget``)."""
 
     result: str
     reason: str
@@ -191,11 +192,11 @@ def without_replay(finding: Mapping[str, Any]) -> Json:
 
 
 def is_news(previous: Mapping[str, Any] | None, replay: Mapping[str, Any] | None) -> bool:
-    """Whether a replay says more than the one before: none, or one whose endpoint did not
-    answer, does not."""
+    """Whether a replay says more than the one before: none does not, and one that asked nobody
+    says less than one that did."""
     if replay is None:
         return False
-    return previous is None or replay["result"] != UNREACHABLE
+    return previous is None or bool(replay["runs"]) or not previous["runs"]
 
 
 def sentence(replay: Mapping[str, Any] | None) -> str:

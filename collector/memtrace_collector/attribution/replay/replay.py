@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -33,11 +34,13 @@ from memtrace_collector.errors import UnreachableError, WrongUseError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import OperationKey
 
+PAUSE_SECONDS = 60.0
+"""After an endpoint did not answer, nothing is sent for so long."""
 _REMEMBERED = 1_000
 _REPLY_TOKENS = 256
 """Of an expected reply, for the budget."""
 
-_NO_ENDPOINT = Refusal("no endpoint is set to ask the model again", "no_endpoint")
+_NO_ENDPOINT = Refusal("no endpoint is set to ask the model again", outcome.NO_ENDPOINT)
 
 AttributesOf = Callable[[OperationKey], Iterable[KeyValue]]
 """The attributes of a recorded span; none when it is not kept any more."""
@@ -75,6 +78,7 @@ class Replayer:
         attributes_of: the recorded span of an answer: its model, parameters and messages.
         answering: the endpoint; None: what needs no model is replayed.
         budget: what may be spent on calls.
+        clock: seconds.
     """
 
     def __init__(
@@ -83,26 +87,39 @@ class Replayer:
         answering: Answering | None,
         budget: Budget,
         settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._attributes_of = attributes_of
         self._answering = answering
         self._budget = budget
         self._settings = settings
+        self._clock = clock
+        self._silence = ""
+        self._silent_until = 0.0
         self._known: OrderedDict[str, Replay] = OrderedDict()
         self._lock = Lock()
 
+    @property
+    def silence(self) -> str:
+        """Why the endpoint did not answer, the last time that it did not; empty: it did."""
+        return self._silence
+
     def judge(self, judge: Judge) -> Judge:
-        """What judges like ``judge`` and replays each verdict; a verdict that comes out the same
-        again is not replayed again."""
+        """What judges like ``judge`` and replays each verdict. A verdict that comes out the same
+        again is not replayed again; where the endpoint does not answer, it stands unreplayed."""
 
         def judged_and_replayed(case: Case) -> Verdict:
             verdict = judge(case)
             key = json.dumps(verdict.to_json(), sort_keys=True)
             with self._lock:
                 known = self._known.get(key)
-            replay = known or self.replay(case, verdict)
-            if replay.result != outcome.UNREACHABLE:
-                self._remember(key, replay)
+            try:
+                replay = known or self.replay(case, verdict)
+            except UnreachableError as error:
+                self._silence = str(error)
+                self._silent_until = self._clock() + PAUSE_SECONDS
+                return verdict
+            self._remember(key, replay)
             return replayed(verdict, replay)
 
         return judged_and_replayed
@@ -114,7 +131,11 @@ class Replayer:
                 self._known.popitem(last=False)
 
     def replay(self, case: Case, verdict: Verdict) -> Replay:
-        """Test one verdict of a case."""
+        """Test one verdict of a case.
+
+        Raises:
+            UnreachableError: the endpoint does not answer, or did not a moment ago.
+        """
         view = View(case)
         repairs = plan(view, verdict.to_json())
         if isinstance(repairs, Refusal):
@@ -165,13 +186,13 @@ class Replayer:
             right = answered(need, reply, view.asked_on) if reply.strip() else None
             return arm.with_run(right, reply)
 
+        if self._clock() < self._silent_until:
+            raise UnreachableError(self._silence)
         repaired, control = Arm(), Arm()
         try:
             for _ in range(self._settings.runs):
                 repaired = run(test.repaired, repaired) if test.repaired else repaired
                 control = run(test.control, control)
-        except UnreachableError as error:
-            return self._result(test, outcome.UNREACHABLE, str(error), repaired, control)
         except WrongUseError as error:
             return self._result(test, outcome.NOT_REPLAYABLE, str(error), repaired, control)
         result, reason = (
@@ -182,11 +203,11 @@ class Replayer:
         return self._result(test, result, reason, repaired, control)
 
     def _result(self, test: _Test, result: str, reason: str, repaired: Arm, control: Arm) -> Replay:
-        stopped = result in (outcome.UNREACHABLE, outcome.NOT_REPLAYABLE)
+        refused = result == outcome.NOT_REPLAYABLE
         return Replay(
             result=result,
             reason=reason,
-            missing="endpoint" if stopped else None,
+            missing="refused" if refused else None,
             steps=test.steps,
             assumed=test.assumed,
             repaired=repaired,
