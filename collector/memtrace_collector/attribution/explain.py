@@ -7,6 +7,7 @@ from typing import Any
 
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.needs import Need
+from memtrace_collector.attribution.replay import outcome
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation, OperationKey
 
@@ -150,9 +151,10 @@ def without_quotes(verdict: Mapping[str, Any], operation: Operation | None) -> s
     if verdict["error_type"] == "insufficient_evidence":
         return _bounded(_unknown(verdict["missing"], ""))
     says = next((claim["says"] for claim in verdict["evidence"]), "")
-    return _bounded(
-        sentence(verdict["error_type"], operation, verdict["aspect"], verdict["mechanism"], says)
+    found = sentence(
+        verdict["error_type"], operation, verdict["aspect"], verdict["mechanism"], says
     )
+    return _bounded(found + outcome.sentence(verdict.get("replay")))
 
 
 def _unknown(missing: Sequence[str], hint: str) -> str:
