@@ -28,6 +28,7 @@ from memtrace_collector.processor.forwarder import Forwarder
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder, record_reader
+from memtrace_collector.runtime.invariant_flags import InvariantFlags
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
@@ -99,7 +100,9 @@ class App:
         data = DataFolder(self._folder, config, telemetry)
         parts.callback(self._close, data.close)
         parts.callback(data.log.close)
-        watch = InvariantWatch(data.facts, telemetry)
+        kinds = config.attribution.flag_invariants
+        flagging = InvariantFlags(data.facts, kinds, data.append, telemetry)
+        watch = InvariantWatch(data.facts, telemetry, report=flagging.flag)
         self._run(parts, Stage("invariants", watch.run))
         gauges.install(telemetry, data, watch, FORWARD_CURSOR if config.forward.url else None)
         if config.forward.url:

@@ -29,8 +29,7 @@ def flag_request(
 
     The span's ids derive from what it says: saying it again is the same flag.
     """
-    said = canonical_json.dumps([*answer, expected, list(evidence), reason])
-    ids = hashlib.sha256(f"memtrace.flag {said}".encode("utf-8", "replace")).digest()
+    ids = flag_key(answer, expected=expected, evidence=evidence, reason=reason)
     attributes: dict[str, AttributeValue | None] = {
         semconv.MEMTRACE_SCHEMA_VERSION: semconv.SCHEMA_VERSION,
         semconv.MEMTRACE_STEP: semconv.STEP_FLAG,
@@ -42,8 +41,8 @@ def flag_request(
         semconv.MEMTRACE_EVIDENCE: list(evidence) or None,
     }
     span = Span(
-        trace_id=ids[:16],
-        span_id=ids[16:24],
+        trace_id=bytes.fromhex(ids.trace_id),
+        span_id=bytes.fromhex(ids.span_id),
         name=semconv.SPAN_NAMES[semconv.STEP_FLAG],
         kind=Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=now_ns,
@@ -56,6 +55,19 @@ def flag_request(
     resource.resource.attributes.extend(encode({semconv.SERVICE_NAME: SERVICE_NAME}))
     resource.scope_spans.add(spans=[span]).scope.name = SERVICE_NAME
     return bytes(request.SerializeToString())
+
+
+def flag_key(
+    answer: OperationKey,
+    *,
+    expected: str | None = None,
+    evidence: Sequence[str] = (),
+    reason: str = "",
+) -> OperationKey:
+    """The ids of the span that :func:`flag_request` makes."""
+    said = canonical_json.dumps([*answer, expected, list(evidence), reason])
+    digest = hashlib.sha256(f"memtrace.flag {said}".encode("utf-8", "replace")).hexdigest()
+    return OperationKey(digest[:32], digest[32:48])
 
 
 def _link(answer: OperationKey) -> Span.Link:

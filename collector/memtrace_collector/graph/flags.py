@@ -84,7 +84,7 @@ def _merged(given: Sequence[Flag]) -> Flag:
 
 def _below(operations: list[Operation], span_id: str) -> Operation | None:
     exact = next((item for item in operations if item.span_id == span_id), None)
-    if exact is not None and _is_answer(exact):
+    if exact is not None and is_answer(exact):
         return exact
     tree = TraceTree(operations)
     below = [item for item in operations if span_id in tree.chain(item.span_id)]
@@ -93,12 +93,12 @@ def _below(operations: list[Operation], span_id: str) -> Operation | None:
 
 
 def _latest(operations: Iterable[Operation]) -> Operation | None:
-    answers = [item for item in operations if _is_answer(item)]
+    answers = [item for item in operations if is_answer(item)]
     return max(answers, key=lambda item: (item.end_ns, item.span_id), default=None)
 
 
-def _is_answer(operation: Operation) -> bool:
-    """A call that ended in tool calls made no ``ans:`` and is no answer."""
+def is_answer(operation: Operation) -> bool:
+    """Is it a reply? A call that ended in tool calls made no ``ans:`` and is no answer."""
     return operation.step == semconv.STEP_ANSWER and any(
         ref.startswith(f"{semconv.KIND_ANSWER}:") for ref in operation.outputs
     )

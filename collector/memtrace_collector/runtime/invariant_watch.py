@@ -5,24 +5,25 @@ A check reads the whole graph, so that a large and busy one is checked less ofte
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.reader import GraphReader, GraphSummary
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
-
-logger = logging.getLogger(__name__)
+from memtrace_collector.telemetry.passes import Passes
 
 INTERVAL_SECONDS = 2.0
 REST_FACTOR = 20.0
 """A graph is left alone for so many times as long as its last check took."""
 MAX_GRAPHS = 100_000
 """Beyond so many graphs the others are not watched, and counted as such."""
+
+
+Report: TypeAlias = Callable[[Sequence[invariants.Finding]], None]
 
 
 class _Checked(NamedTuple):
@@ -34,16 +35,25 @@ class _Checked(NamedTuple):
         return self.summary != summary and now >= self.due
 
 
+def _tell_nobody(_: Sequence[invariants.Finding]) -> None:
+    """Findings are only counted."""
+
+
 class InvariantWatch:
-    """Keeps the number of findings by kind, over all graphs, up to date."""
+    """Keeps the number of findings by kind, over all graphs, up to date.
+
+    ``report`` is told everything that was found in a graph, at each check of it.
+    """
 
     def __init__(
         self,
         reader: GraphReader,
         metrics: Metrics = NULL_METRICS,
         clock: Callable[[], float] = time.monotonic,
+        report: Report = _tell_nobody,
     ) -> None:
         self._reader = reader
+        self._report = report
         self._metrics = metrics
         self._clock = clock
         self._checked: dict[str, _Checked] = {}
@@ -55,13 +65,18 @@ class InvariantWatch:
 
     def run(self, stop: threading.Event) -> None:
         """Look at what has changed, until ``stop``."""
-        while not stop.is_set():
-            try:
-                self.look(stop)
-            except Exception:
-                self._metrics.add("memtrace.invariants.failures", 1)
-                logger.exception("the memory invariants could not be checked")
-            stop.wait(INTERVAL_SECONDS)
+
+        def one_pass() -> float:
+            self.look(stop)
+            return INTERVAL_SECONDS
+
+        passes = Passes(
+            "the memory invariants could not be checked",
+            "memtrace.invariants.failures",
+            self._metrics,
+            pause_seconds=INTERVAL_SECONDS,
+        )
+        passes.run(one_pass, stop)
 
     def look(self, stop: threading.Event) -> None:
         """Check the graphs that have changed since the last look."""
@@ -81,6 +96,7 @@ class InvariantWatch:
     def _check(self, summary: GraphSummary) -> _Checked:
         began = self._clock()
         found = invariants.check(self._reader, summary.graph_id)
+        self._report(found)
         ended = self._clock()
         due = ended + REST_FACTOR * (ended - began)
         return _Checked(summary, Counter(item.kind for item in found), due)
