@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,19 +86,46 @@ class Endpoint:
             EndpointError: there is none. After :data:`FAILURES_UNTIL_PAUSE` in a row nothing is
                 sent for :data:`PAUSE_SECONDS`.
         """
+        reply = self._guarded(lambda: self._create(messages, max_tokens))
+        return _completion(reply, sum(estimate(each.content) for each in messages))
+
+    def converse(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        max_tokens: int,
+    ) -> tuple[ChatCompletion, Usage]:
+        """The reply to a conversation in which functions may be called, as it came, and its
+        size; both arguments in the form of chat completions.
+
+        Raises:
+            EndpointError: as :meth:`complete`.
+        """
+        reply = self._guarded(
+            lambda: self._client.chat.completions.create(
+                model=self.model,
+                messages=list(messages),
+                tools=list(tools),
+                temperature=TEMPERATURE,
+                max_tokens=max_tokens,
+            )
+        )
+        return reply, _completion(reply, estimate(json.dumps([*messages, *tools]))).usage
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _guarded(self, send: Callable[[], ChatCompletion]) -> ChatCompletion:
         if self._clock() < self._paused_until:
             raise EndpointError("not asked: it has just failed several times")
         try:
             with self._slots, suppress_instrumentation():
-                reply = self._create(messages, max_tokens)
+                reply = send()
         except openai.OpenAIError as error:
             self._count(failed=True)
             raise EndpointError(f"{type(error).__name__}: {error}"[:300]) from None
         self._count(failed=False)
-        return _completion(reply, messages)
-
-    def close(self) -> None:
-        self._client.close()
+        return reply
 
     def _create(self, messages: Sequence[Message], max_tokens: int) -> ChatCompletion:
         if self._has_json_mode:
@@ -127,8 +155,9 @@ class Endpoint:
                 self._failures = 0
 
 
-def _completion(reply: object, messages: Sequence[Message]) -> Completion:
-    """What counts of a reply, of whatever form a compatible endpoint sent."""
+def _completion(reply: object, sent_tokens: int) -> Completion:
+    """What counts of a reply, of whatever form a compatible endpoint sent; ``sent_tokens``:
+    the estimate, where the endpoint does not count."""
     choices = getattr(reply, "choices", None)
     content = getattr(getattr(choices[0], "message", None), "content", None) if choices else None
     said = content if isinstance(content, str) else ""
@@ -139,9 +168,7 @@ def _completion(reply: object, messages: Sequence[Message]) -> Completion:
     return Completion(
         content=said,
         usage=Usage(
-            prompt=prompt
-            if isinstance(prompt, int)
-            else sum(estimate(m.content) for m in messages),
+            prompt=prompt if isinstance(prompt, int) else sent_tokens,
             completion=completion if isinstance(completion, int) else estimate(said),
         ),
     )

@@ -105,18 +105,18 @@ class Paged(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = ""
 
 
-def page(found: Found[Any], limit: int, cursor: str) -> Json:
+def page(found: Found[Any], limit: int, cursor: str, max_chars: int = MAX_PAGE_CHARS) -> Json:
     """A part of an answer, bounded, with what was left out said plainly.
 
     Raises:
         WrongUseError: ``cursor`` is none of ours.
     """
-    head: Json = _fitting(found.head, MAX_PAGE_CHARS // 2)
+    head: Json = _fitting(found.head, max_chars // 2)
     if not found.name:
         return head
     start, total = _start(cursor), len(found.items)
     shown: list[Json] = []
-    room = MAX_PAGE_CHARS - _size(head)
+    room = max_chars - _size(head)
     for whole in found.render(found.items[start : start + limit]):
         item = bounded(whole, _SIZES[0])
         if not shown:

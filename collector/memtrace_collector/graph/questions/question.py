@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from memtrace_collector.errors import WrongUseError
-from memtrace_collector.graph.questions.answered import Found, Texts, page
+from memtrace_collector.graph.questions.answered import MAX_PAGE_CHARS, Found, Texts, page
 from memtrace_collector.graph.questions.shapes import Json
 from memtrace_collector.graph.questions.suggest import did_you_mean
 
@@ -29,17 +29,21 @@ class Question(Generic[Source]):
     @property
     def description(self) -> str:
         """For the model or person that chooses what to ask."""
-        return " ".join((self.arguments.__doc__ or "").split())
+        return description_of(self.arguments)
 
     @property
     def schema(self) -> Json:
-        """JSON schema of the arguments, without references."""
-        _, parts = msgspec.json.schema_components([self.arguments], ref_template="{name}")
-        found = parts[self.arguments.__name__]
-        return {key: item for key, item in found.items() if key not in ("title", "description")}
+        """JSON schema of the arguments."""
+        return schema_of(self.arguments)
 
-    def answer(self, source: Source, arguments: Mapping[str, Any], texts: Texts) -> Json:
-        """The answer, bounded; a list from its cursor on.
+    def answer(
+        self,
+        source: Source,
+        arguments: Mapping[str, Any],
+        texts: Texts,
+        max_chars: int = MAX_PAGE_CHARS,
+    ) -> Json:
+        """The answer, of about ``max_chars`` as JSON at most; a list from its cursor on.
 
         Raises:
             WrongUseError: the arguments do not fit the schema, or name what does not exist.
@@ -49,7 +53,20 @@ class Question(Generic[Source]):
         except msgspec.ValidationError as error:
             raise WrongUseError(f"{self.name}: {error}") from None
         found = self.ask(source, given, texts)
-        return page(found, getattr(given, "limit", 1), getattr(given, "cursor", ""))
+        limit, cursor = getattr(given, "limit", 1), getattr(given, "cursor", "")
+        return page(found, limit, cursor, max_chars)
+
+
+def description_of(arguments: type[msgspec.Struct]) -> str:
+    """The doc string of a struct of arguments, on one line."""
+    return " ".join((arguments.__doc__ or "").split())
+
+
+def schema_of(arguments: type[msgspec.Struct]) -> Json:
+    """The JSON schema of a struct of arguments, without references."""
+    _, parts = msgspec.json.schema_components([arguments], ref_template="{name}")
+    found = parts[arguments.__name__]
+    return {key: item for key, item in found.items() if key not in ("title", "description")}
 
 
 def named(questions: Iterable[Question[Source]], name: str) -> Question[Source]:
