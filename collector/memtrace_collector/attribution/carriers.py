@@ -13,6 +13,7 @@ from functools import cached_property
 
 from memtrace_collector.attribution import dates, doubts, text
 from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.owners import owner_named
 from memtrace_collector.attribution.refs import Moment, is_deleted, kind, outputs_within
 from memtrace_collector.attribution.view import View
@@ -255,8 +256,9 @@ def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
 
 def evidence_refs(view: View) -> tuple[str, ...]:
     """The evidence as known here: exact references, else every version of the same record."""
-    known = {ref for op in view.case.operations.values() for ref in named_by(op)}
-    known |= set(view.case.texts)
+    known = set(view.case.texts)
+    if not known.issuperset(view.case.evidence):
+        known.update(ref for op in view.case.operations.values() for ref in named_by(op))
     found: dict[str, None] = {}
     for ref in view.case.evidence:
         if ref in known:
@@ -291,9 +293,11 @@ def _days_named(content: str) -> list[date]:
     ]
 
 
+@once
 def said_before(view: View) -> tuple[str, ...]:
     """Messages and documents that entered before the answer, the query apart."""
-    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == view.question)}
+    question = view.question
+    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == question)}
     refs = [
         ref
         for op in view.case.operations.values()

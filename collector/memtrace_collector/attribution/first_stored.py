@@ -8,6 +8,7 @@ from typing import NamedTuple
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.owners import owner_was_lost
 from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within
 from memtrace_collector.attribution.verdict import Decisive
@@ -40,6 +41,7 @@ class Making(NamedTuple):
     made: tuple[str, ...]
 
 
+@once
 def versions_ever(sought: Sought) -> tuple[str, ...]:
     """Every stored version that was seen, current or not, written or only read."""
     view = sought.view
@@ -47,6 +49,7 @@ def versions_ever(sought: Sought) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*written, *view.current_versions, *versions_seen(view)]))
 
 
+@once
 def versions_seen(view: View) -> tuple[str, ...]:
     """Versions that some read met, of whomever written."""
     met = [
@@ -61,16 +64,11 @@ def versions_seen(view: View) -> tuple[str, ...]:
 
 def _versions_met_elsewhere(view: View) -> list[str]:
     """Versions of the case's records that reads of other turns met."""
-    met = (view.case.operations[key] for key in view.case.met)
-    return sorted(
-        {
-            ref
-            for op in met
-            if view.readable(op)
-            for ref in (*op.delivered, *(entry.ref for entry in op.dropped))
-            if variables.record_of(ref) in view.case.histories
-        }
-    )
+    met: set[str] = set()
+    for op in (view.case.operations[key] for key in view.case.met):
+        if view.readable(op):
+            met.update(op.delivered, (entry.ref for entry in op.dropped))
+    return sorted(ref for ref in met if variables.record_of(ref) in view.case.histories)
 
 
 def _versions_acted_on(view: View) -> list[str]:
@@ -84,6 +82,7 @@ def _versions_acted_on(view: View) -> list[str]:
     ]
 
 
+@once
 def facts_ever(view: View) -> tuple[str, ...]:
     """Every candidate fact produced before the answer."""
     refs = [
@@ -96,6 +95,7 @@ def facts_ever(view: View) -> tuple[str, ...]:
     return tuple(dict.fromkeys(refs))
 
 
+@once
 def makings(sought: Sought) -> list[Making]:
     """Who read the sources to remember them, in time order."""
     view = sought.view
@@ -114,6 +114,7 @@ def makings(sought: Sought) -> list[Making]:
     return found
 
 
+@once
 def stored_or_open(sought: Sought) -> tuple[bool, tuple[str, ...]]:
     """Whether a version ever carried the item, and the values that leave it open."""
     versions = versions_ever(sought)

@@ -16,6 +16,7 @@ from memtrace_collector.attribution.findings import (
 from memtrace_collector.attribution.first_stored import versions_seen
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.not_updated import contradicting
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import READS, View
@@ -30,11 +31,13 @@ def _basis(sought: Sought) -> tuple[str, ...]:
     return (STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT)
 
 
+@once
 def current_carriers(sought: Sought) -> tuple[str, ...]:
     """The carriers that could have been read."""
     return sought.among(sought.view.current_versions)
 
 
+@once
 def _missed(sought: Sought) -> tuple[str, ...]:
     if sought.reached:
         return ()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.first_stored import left_out
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import is_deleted, kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Write
@@ -25,6 +26,7 @@ class Loss(NamedTuple):
         return self.after.operation.start_ns
 
 
+@once
 def losses(sought: Sought) -> list[Loss]:
     """Per record the write that ended its last carrier, earliest first."""
     found = []
@@ -42,6 +44,7 @@ def losses(sought: Sought) -> list[Loss]:
     return sorted(found, key=lambda loss: loss.at_ns)
 
 
+@once
 def still_carried(sought: Sought) -> bool:
     """Whether any value current at the read carries it, or one was delivered all the same."""
     return sought.reached or bool(sought.among(sought.view.current_versions))

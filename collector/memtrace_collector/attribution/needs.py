@@ -122,6 +122,8 @@ def states(item: Item, value: str) -> bool | None:
     if not missing or (item.durations and item.durations & durations(value)):
         return True
     share = 1 - len(missing) / len(item.tokens)
+    if share < DOUBTFUL:
+        return False
     name_missing = bool(missing & text.proper_names(f"x {item.text}"))
     if text.numbers(missing) or share < (MOST if name_missing else DOUBTFUL):
         return False

@@ -9,6 +9,7 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import Finding, abstain, claim
 from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
@@ -105,6 +106,7 @@ def _written_ns(view: View, ref: str) -> int:
     return write.operation.start_ns if write else 0
 
 
+@once
 def dated(view: View) -> bool:
     """Whether the context shows times with its values."""
     contents = [view.text(ref) or "" for ref in view.contexts or view.shown]

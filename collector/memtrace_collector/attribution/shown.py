@@ -6,6 +6,7 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.not_updated import contradicting, dated, have_dates
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
 
@@ -19,6 +20,7 @@ def _inferred_context(view: View) -> bool:
     return not view.assemblies
 
 
+@once
 def in_context(sought: Sought) -> tuple[str, ...]:
     """What in the answer's context carries the item: contexts by text, else values by structure."""
     view = sought.view

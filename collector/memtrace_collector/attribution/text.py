@@ -19,6 +19,11 @@ _PIECE = re.compile(
     rf"|(?:(?![{_CJK}])[^\W_])+(?:['’](?:(?![{_CJK}])[^\W\d_])+)*"
     r"|[.!?;\n。！？；]"
 )
+_ASCII_PIECE = re.compile(
+    rf"{_CLOCK}|[0-9]+(?:[.,][0-9]+)*(?:(?:st|nd|rd|th)(?![A-Za-z]))?"
+    r"|[A-Za-z0-9]+(?:'[A-Za-z]+)*|[.!?;\n]"
+)
+"""The same as :data:`_PIECE` on what is ASCII, several times as fast."""
 _CLOCK_TIME = re.compile(_CLOCK)
 _IS_CJK = re.compile(f"[{_CJK}]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])|[\n;]+")
@@ -120,7 +125,7 @@ class Word(NamedTuple):
 
 def normalise(text: str) -> str:
     """NFKC, with one kind of apostrophe."""
-    return unicodedata.normalize("NFKC", text).replace("’", "'")
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).replace("’", "'")
 
 
 @lru_cache(maxsize=16_384)
@@ -162,21 +167,44 @@ def words(text: str) -> tuple[Word, ...]:
     """Every token of a text in order, stop words included."""
     found: list[Word] = []
     clause = 0
-    for match in _PIECE.finditer(normalise(text)):
-        piece = match[0]
+    for piece in _pieces(text):
         if piece in _BREAKS:
             clause += not (piece == "." and found and _abbreviates(found[-1].surface))
         elif _IS_CJK.match(piece):
             found.extend(Word(pair, pair, clause) for pair in _pairs(piece))
-        elif piece.casefold() in _NAMED_CLOCKS:
-            found.extend(Word(token, piece, clause) for token in _NAMED_CLOCKS[piece.casefold()])
-        elif _CLOCK_TIME.fullmatch(piece):
-            found.extend(Word(token, piece, clause) for token in _clock(piece))
-        elif piece[0].isdigit():
-            found.append(Word(_number(piece.casefold()), piece, clause))
         else:
-            found.append(Word(_token(piece), piece, clause))
+            found.extend(Word(token, piece, clause) for token in _tokens(piece))
     return tuple(found)
+
+
+def _pieces(text: str) -> list[str]:
+    normal = normalise(text)
+    return (_ASCII_PIECE if normal.isascii() else _PIECE).findall(normal)
+
+
+@lru_cache(maxsize=32_768)
+def _tokens(piece: str) -> tuple[str, ...]:
+    """The tokens of one piece, in order; of a sentence break none."""
+    if piece in _BREAKS:
+        return ()
+    if _IS_CJK.match(piece):
+        return tuple(_pairs(piece))
+    if piece.casefold() in _NAMED_CLOCKS:
+        return _NAMED_CLOCKS[piece.casefold()]
+    if _CLOCK_TIME.fullmatch(piece):
+        return tuple(_clock(piece))
+    if piece[0].isdigit():
+        return (_number(piece.casefold()),)
+    return (_token(piece),)
+
+
+@lru_cache(maxsize=32_768)
+def _telling_tokens(piece: str) -> tuple[str, ...]:
+    return tuple(
+        token
+        for token in _tokens(piece)
+        if token not in STOP_WORDS and token not in NEGATIONS and token not in GENERIC_NAMES
+    )
 
 
 def _pairs(piece: str) -> list[str]:
@@ -208,13 +236,10 @@ def _token(piece: str) -> str:
 @lru_cache(maxsize=4_096)
 def content_tokens(text: str) -> frozenset[str]:
     """The tokens that say something: without stop words, negations and generic names."""
-    return frozenset(
-        word.token
-        for word in words(text)
-        if word.token not in STOP_WORDS
-        and word.token not in NEGATIONS
-        and word.token not in GENERIC_NAMES
-    )
+    found: set[str] = set()
+    for piece in set(_pieces(text)):
+        found.update(_telling_tokens(piece))
+    return frozenset(found)
 
 
 def scripts(text: str) -> frozenset[str]:

@@ -6,12 +6,14 @@ from memtrace_collector.attribution import text
 from memtrace_collector.attribution.carriers import Sought, evidence_refs, said_before
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
+from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_otel import semconv
 
 _ENTRY = frozenset({semconv.STEP_INGEST, semconv.STEP_ADD})
 
 
+@once
 def _stored(sought: Sought) -> tuple[str, ...]:
     """Everything any operation put before this answer, whatever became of it."""
     view = sought.view

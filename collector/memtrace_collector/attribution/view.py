@@ -41,6 +41,7 @@ class View:
         self.case = case
         self.judgements = judgements
         self.answer = case.answer
+        self._readable = case.readable_graphs or frozenset({case.answer.graph_id})
         self._by_digest: dict[str, str] = {}
         for ref, content in case.texts.items():
             self._by_digest.setdefault(variables.text_version(variables.version_of(ref)), content)
@@ -171,9 +172,9 @@ class View:
         return self._readers.get(ref, [])
 
     def before(self, op: Operation) -> bool:
-        if op.key == self.answer.key:
-            return False
-        return op.key in self.case.ancestry or op.start_ns < self.answer.start_ns
+        if op.start_ns < self.answer.start_ns:
+            return True
+        return op.key in self.case.ancestry and op.key != self.answer.key
 
     def enclosing(self, op: Operation, step: str = "") -> Operation | None:
         """The nearest enclosing operation (of this step)."""
@@ -385,8 +386,7 @@ class View:
 
     def readable(self, op: Operation) -> bool:
         """Whether what an operation wrote could be read by this answer's operations."""
-        graphs = self.case.readable_graphs or {self.answer.graph_id}
-        return op.graph_id in graphs or op.key in self.case.ancestry
+        return op.graph_id in self._readable or op.key in self.case.ancestry
 
     def window(self, start_ns: int, end_ns: int, operations: Iterable[Operation]) -> Window:
         """An absence claimed over a time, in the processes of these operations."""
