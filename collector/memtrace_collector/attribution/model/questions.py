@@ -110,14 +110,14 @@ def units(doubt: Doubt) -> Units:
     is_whole = True
     for part in text.sentences(doubt.content):
         tokens = text.content_tokens(part)
-        shown = hostile.clean(part, MAX_UNIT_CHARACTERS)
-        if shown and _bears_on(doubt, part, tokens):
-            is_whole = is_whole and len(shown) < MAX_UNIT_CHARACTERS
+        if _bears_on(doubt, part, tokens):
+            shown = hostile.clean(part, MAX_UNIT_CHARACTERS)
+            is_whole = is_whole and len(part) <= MAX_UNIT_CHARACTERS
             found[shown] = (-len(tokens & doubt.item.tokens), -len(tokens & doubt.subject))
     ranked = sorted(found, key=found.__getitem__)
-    together = hostile.clean(doubt.content, MAX_WHOLE_CHARACTERS)
-    head = [together] if ranked and len(together) < MAX_WHOLE_CHARACTERS else []
-    texts = dict.fromkeys([*head, *ranked[:MAX_UNITS]])
+    is_short = len(doubt.content) <= MAX_WHOLE_CHARACTERS
+    together = [hostile.clean(doubt.content, MAX_WHOLE_CHARACTERS)] if ranked and is_short else []
+    texts = dict.fromkeys([*together, *ranked[:MAX_UNITS]])
     return Units(tuple(texts), is_whole and len(ranked) <= MAX_UNITS)
 
 
