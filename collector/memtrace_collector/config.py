@@ -23,7 +23,6 @@ DEFAULT_STORE = "./memtrace-data"
 PROFILES = ("jaeger", "tempo", "none")
 METHODS = ("rules", "auto", "model", "agent")
 MAX_REPLAY_RUNS = 20
-METHODS_BUILT = ("rules", "auto", "model")
 METHODS_WITH_MODEL = ("auto", "model", "agent")
 FLAGGING_INVARIANTS = ("stale", "zombie", "foreign", "flapping", "empty_retrieval")
 """Those whose findings can reach an answer; a write that never happened reaches none."""
@@ -250,6 +249,9 @@ SETTINGS = (
     Setting("model.case_calls", "MEMTRACE_MODEL_CASE_CALLS", _whole),
     Setting("model.case_tokens", "MEMTRACE_MODEL_CASE_TOKENS", _whole),
     Setting("model.case_cost", "MEMTRACE_MODEL_CASE_COST", _real),
+    Setting("model.agent_steps", "MEMTRACE_MODEL_AGENT_STEPS", _whole),
+    Setting("model.agent_tokens", "MEMTRACE_MODEL_AGENT_TOKENS", _whole),
+    Setting("model.agent_seconds", "MEMTRACE_MODEL_AGENT_SECONDS", _real),
     Setting("model.run_calls", "MEMTRACE_MODEL_RUN_CALLS", _whole),
     Setting("model.run_tokens", "MEMTRACE_MODEL_RUN_TOKENS", _whole),
     Setting("model.run_cost", "MEMTRACE_MODEL_RUN_COST", _real),
@@ -331,12 +333,8 @@ def _flatten(section: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def check_method(method: str) -> None:
-    """Refuse a method of attribution that does not exist or is not built yet."""
+    """Refuse a method of attribution that does not exist."""
     _check("attribution.method", method in METHODS, " or ".join(METHODS))
-    if method not in METHODS_BUILT:
-        raise NotInThisVersionError(
-            f"the method {method} needs a model and is not in this version; use --method rules"
-        )
 
 
 def check_model(method: str, model: ModelConfig) -> None:

@@ -30,6 +30,10 @@ class ModelConfig:
     case_calls: int = 16
     case_tokens: int = 6_000
     case_cost: float = 0.0
+    agent_steps: int = 24
+    """Replies of the model in one exploration by ``agent``."""
+    agent_tokens: int = 200_000
+    agent_seconds: float = 300.0
     run_calls: int = 5_000
     run_tokens: int = 5_000_000
     run_cost: float = 0.0
@@ -46,7 +50,9 @@ class ModelConfig:
         _check("retries", 0 <= self.retries <= 10, "0 to 10")
         _check("concurrency", 1 <= self.concurrency <= 64, "1 to 64")
         _check("cut", 0 <= self.cut <= 1, "0 to 1")
-        for name in ("case_calls", "case_tokens", "run_calls", "run_tokens"):
+        _check("agent_seconds", 0 < self.agent_seconds <= 3_600, "more than 0, at most 3600")
+        counts = ("case_calls", "case_tokens", "agent_steps", "agent_tokens")
+        for name in (*counts, "run_calls", "run_tokens"):
             _check(name, getattr(self, name) >= 0, "0 or more")
         for name in ("case_cost", "run_cost", "prompt_price", "completion_price"):
             _check(name, getattr(self, name) >= 0, "0 or more")

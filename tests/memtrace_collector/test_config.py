@@ -68,7 +68,7 @@ def test_postgresql_is_refused_clearly() -> None:
 
 
 def test_a_method_that_needs_a_model_is_refused_clearly() -> None:
-    with pytest.raises(NotInThisVersionError, match="--method rules"):
+    with pytest.raises(ConfigError, match="--method rules"):
         config.load({"attribution.method": "agent"}, {})
 
 

@@ -7,7 +7,9 @@ import os
 import threading
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
+from memtrace_collector.attribution.agent.judge import AGENT, AgentJudge, AgentLimits
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.model.ask import Asker
@@ -20,6 +22,13 @@ from memtrace_collector.model_config import ModelConfig, key_for
 from memtrace_collector.telemetry.metrics import Metrics
 
 CACHE_FILE = "model-cache.db"
+
+
+class _Asked(NamedTuple):
+    """The model, and what all methods together may spend on it."""
+
+    endpoint: Endpoint
+    run: Budget
 
 
 class Judges:
@@ -36,6 +45,7 @@ class Judges:
         self._config, self._folder, self._metrics = config, folder, metrics
         self._opened = contextlib.ExitStack()
         self._lock = threading.Lock()
+        self._asked: _Asked | None = None
         self._asker: Asker | None = None
 
     def __enter__(self) -> Judges:
@@ -58,7 +68,6 @@ class Judges:
 
         Raises:
             ConfigError: there is no such method, or it needs a model and none is named.
-            NotInThisVersionError: it is not built yet.
         """
         method = method or self._config.attribution.method
         check_method(method)
@@ -66,15 +75,20 @@ class Judges:
         if method == "rules":
             return attribute
         model = self._config.model
-        return ModelJudge(self._model(), lambda: _case_budget(model), method, model.cut)
+        if method == AGENT:
+            asked = self._model()
+            return AgentJudge(
+                asked.endpoint, asked.run, _prices(model), _agent_limits(model), self._metrics
+            )
+        return ModelJudge(self._closed(), lambda: _case_budget(model), method, model.cut)
 
-    def _model(self) -> Asker:
+    def _model(self) -> _Asked:
         with self._lock:
-            if self._asker is None:
-                self._asker = self._open()
-            return self._asker
+            if self._asked is None:
+                self._asked = self._open()
+            return self._asked
 
-    def _open(self) -> Asker:
+    def _open(self) -> _Asked:
         model = self._config.model
         endpoint = Endpoint(
             model.name,
@@ -85,14 +99,22 @@ class Judges:
             concurrency=model.concurrency,
         )
         self._opened.callback(endpoint.close)
-        cache = Cache(self._folder / CACHE_FILE)
-        self._opened.callback(cache.close)
-        prices = _prices(model)
+        return _Asked(endpoint, _run_budget(model))
 
-        def price(usage: Usage) -> float:
-            return prices.of(usage.prompt, usage.completion)
+    def _closed(self) -> Asker:
+        """Who asks closed questions."""
+        asked = self._model()
+        with self._lock:
+            if self._asker is None:
+                cache = Cache(self._folder / CACHE_FILE)
+                self._opened.callback(cache.close)
+                prices = _prices(self._config.model)
 
-        return Asker(endpoint, cache, _run_budget(model), price, self._metrics)
+                def price(usage: Usage) -> float:
+                    return prices.of(usage.prompt, usage.completion)
+
+                self._asker = Asker(asked.endpoint, cache, asked.run, price, self._metrics)
+            return self._asker
 
 
 def _prices(model: ModelConfig) -> Prices:
@@ -102,6 +124,15 @@ def _prices(model: ModelConfig) -> Prices:
 def _case_budget(model: ModelConfig) -> Budget:
     limits = Limits(calls=model.case_calls, tokens=model.case_tokens, cost=model.case_cost)
     return Budget(limits, _prices(model))
+
+
+def _agent_limits(model: ModelConfig) -> AgentLimits:
+    return AgentLimits(
+        steps=model.agent_steps,
+        tokens=model.agent_tokens,
+        seconds=model.agent_seconds,
+        cost=model.case_cost,
+    )
 
 
 def _run_budget(model: ModelConfig) -> Budget:

@@ -30,6 +30,7 @@ from memtrace_collector.attribution.model.endpoint import Endpoint
 from memtrace_collector.attribution.verdict import Claim, Decisive, Verdict
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.references import named_by
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 AGENT = "agent"
 SCORE = 0.5
@@ -52,7 +53,11 @@ class AgentLimits:
 
 
 class _StoppedError(Exception):
-    """The exploration ends unconcluded; says why."""
+    """The exploration ends unconcluded; says why, ``reason`` in a word or two."""
+
+    def __init__(self, says: str, reason: str) -> None:
+        super().__init__(says)
+        self.reason = reason
 
 
 class AgentJudge:
@@ -63,6 +68,7 @@ class AgentJudge:
         run: the budget of the run.
         prices: of its tokens.
         limits: of one case.
+        metrics: told of calls, tokens and what came to nothing.
         rng: source of the marks around recorded texts; an attacker must not foresee them.
         clock: seconds.
     """
@@ -72,12 +78,13 @@ class AgentJudge:
         endpoint: Endpoint,
         run: Budget,
         prices: Prices,
-        limits: AgentLimits | None = None,
+        limits: AgentLimits,
+        metrics: Metrics = NULL_METRICS,
         rng: random.Random | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._endpoint, self._run, self._prices = endpoint, run, prices
-        self._limits = limits or AgentLimits()
+        self._limits, self._metrics = limits, metrics
         self._rng = rng or secrets.SystemRandom()
         self._clock = clock
 
@@ -93,6 +100,7 @@ class AgentJudge:
             ending = self._explored(case, transcript)
         except _StoppedError as error:
             transcript.stopped = str(error)
+            self._metrics.add("memtrace.model.stopped", 1, reason=error.reason)
             ending = Abstain(reason=f"the exploration was stopped: {error}")
         cost = self._prices.of(transcript.prompt_tokens, transcript.completion_tokens)
         told = transcript.to_json(cost)
@@ -112,7 +120,7 @@ class AgentJudge:
         size_of_tools = estimate(str(tools))
         while True:
             if self._clock() >= ends_at:
-                raise _StoppedError(f"after {limits.seconds:g} seconds")
+                raise _StoppedError(f"after {limits.seconds:g} seconds", "time")
             expected = Usage(
                 prompt=conversation.size() + size_of_tools, completion=MAX_COMPLETION_TOKENS // 4
             )
@@ -130,9 +138,11 @@ class AgentJudge:
         transcript: Transcript,
     ) -> Turn:
         if not budget.reserve(expected):
-            raise _StoppedError(f"the budget of the case is spent after {transcript.count} steps")
+            raise _StoppedError(
+                f"the budget of the case is spent after {transcript.count} steps", "case budget"
+            )
         if not self._run.reserve(expected):
-            raise _StoppedError("the budget of the run is spent")
+            raise _StoppedError("the budget of the run is spent", "run budget")
         used = None
         try:
             completion, used = self._endpoint.converse(
@@ -141,6 +151,9 @@ class AgentJudge:
         finally:
             budget.settle(expected, used)
             self._run.settle(expected, used)
+        self._metrics.add("memtrace.model.calls", 1)
+        self._metrics.add("memtrace.model.tokens", used.prompt, type="input")
+        self._metrics.add("memtrace.model.tokens", used.completion, type="output")
         turn = turn_of(completion)
         transcript.add(conversation.take_new(), turn.as_text(), used)
         return turn
