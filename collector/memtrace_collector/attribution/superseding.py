@@ -12,7 +12,8 @@ from memtrace_collector.attribution.replay.outcome import is_news, without_repla
 
 Json = dict[str, Any]
 
-_ADDED_BY_STORING = ("id", "revision", "created", "case_trace", "supersedes")
+_NOT_SAID = ("id", "revision", "created", "case_trace", "supersedes", "model")
+"""Added by storing, or what it took to find out: not what was found."""
 _NS = 1_000_000_000
 
 
@@ -49,7 +50,9 @@ def shown_form(finding: Mapping[str, Any], case_id: str, now_ns: int) -> Json:
 
 def finding_of(verdict: Mapping[str, Any]) -> str:
     """What a verdict says, without what storing it added, as comparable text."""
-    finding = {name: value for name, value in verdict.items() if name not in _ADDED_BY_STORING}
+    finding = {name: value for name, value in verdict.items() if name not in _NOT_SAID}
+    if verdict.get("replay"):
+        finding["replay"] = verdict["replay"]["result"]
     superseded = verdict.get("supersedes")
     if superseded:
         finding["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")

@@ -14,12 +14,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import (
-    AnyValue,
-    ArrayValue,
-    InstrumentationScope,
-    KeyValue,
-)
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope, KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs, SeverityNumber
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
@@ -27,6 +22,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from memtrace_collector.attribution.explain import without_quotes
 from memtrace_collector.attribution.verdict import MEMORY_STAGES
 from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.otlp.attributes import AttributeValue, encode
 from memtrace_collector.store.base import OutboxEntry
 from memtrace_otel import semconv
 
@@ -39,8 +35,6 @@ MAX_BYTES = 2_047
 _HOP_NS = 1_000_000
 _LATE_SPANS = {"jaeger": "at_target", "tempo": "now", "none": None}
 """Per destination profile: how a verdict span is stamped in a trace over an hour old."""
-
-_Attributes = Mapping[str, "str | int | float | bool | Sequence[str] | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +122,9 @@ class _Writer:
         ]
         first = self.decisive[0] if self.decisive else None
         self.explanation = (
-            verdict["explanation"] if target.quotes else without_quotes(verdict, first)
+            verdict["explanation"]
+            if target.quotes
+            else " ".join((without_quotes(verdict, first), *_superseding(verdict)))
         )
 
     def case_trace(self) -> bytes:
@@ -198,9 +194,12 @@ class _Writer:
             _link(OperationKey(self.trace_id, root_span_id(self.case_id, self.revision))),
             *(_link(op.key) for op in self.decisive if op.key != self.answer.key),
         ]
+        if self.revision > 1:
+            older = OperationKey(self.answer.trace_id, self._in_trace_id(self.revision - 1))
+            links.insert(1, _link(older))
         span = Span(
             trace_id=bytes.fromhex(self.answer.trace_id),
-            span_id=bytes.fromhex(_digest("in-trace", self.case_id, str(self.revision))[:16]),
+            span_id=bytes.fromhex(self._in_trace_id(self.revision)),
             parent_span_id=bytes.fromhex(self.answer.span_id),
             name=semconv.SPAN_ATTRIBUTION,
             kind=Span.SPAN_KIND_INTERNAL,
@@ -211,6 +210,9 @@ class _Writer:
             status=_status(self.fault, self.explanation),
         )
         return _trace_request(self.answer.service or SERVICE, [span])
+
+    def _in_trace_id(self, revision: int) -> str:
+        return _digest("in-trace", self.case_id, str(revision))[:16]
 
     def markers(self) -> list[tuple[str, bytes]]:
         """In each decisive operation's trace a sign that it broke an answer, with its row's name.
@@ -311,6 +313,11 @@ class _Writer:
         }
 
 
+def _superseding(verdict: Mapping[str, Any]) -> tuple[str, ...]:
+    superseded = verdict.get("supersedes")
+    return (superseded["says"],) if superseded else ()
+
+
 def _key(span: Mapping[str, str]) -> OperationKey:
     return OperationKey(span["traceId"], span["spanId"])
 
@@ -331,25 +338,22 @@ def _clipped(value: str, limit: int) -> str:
 _LONG = frozenset({semconv.MEMTRACE_ATTRIBUTION_EXPLANATION, semconv.GEN_AI_EVALUATION_EXPLANATION})
 
 
-def _attributes(values: _Attributes) -> list[KeyValue]:
-    return [
-        KeyValue(key=name, value=_any(value, MAX_BYTES if name in _LONG else MAX_SEARCHABLE_BYTES))
-        for name, value in values.items()
-        if value is not None and value != ""
-    ]
+def _attributes(values: Mapping[str, AttributeValue | None]) -> list[KeyValue]:
+    return encode(
+        {
+            name: _bounded(value, MAX_BYTES if name in _LONG else MAX_SEARCHABLE_BYTES)
+            for name, value in values.items()
+            if value is not None and value != ""
+        }
+    )
 
 
-def _any(value: str | int | float | bool | Sequence[str] | None, limit: int) -> AnyValue:
-    if isinstance(value, bool):
-        return AnyValue(bool_value=value)
-    if isinstance(value, int):
-        return AnyValue(int_value=value)
-    if isinstance(value, float):
-        return AnyValue(double_value=value)
+def _bounded(value: AttributeValue, limit: int) -> AttributeValue:
     if isinstance(value, str):
-        return AnyValue(string_value=_clipped(value, limit))
-    items = [AnyValue(string_value=_clipped(each, limit)) for each in value or ()]
-    return AnyValue(array_value=ArrayValue(values=items))
+        return _clipped(value, limit)
+    if isinstance(value, Sequence):
+        return [_clipped(each, limit) for each in value]
+    return value
 
 
 def _link(key: OperationKey) -> Span.Link:

@@ -95,22 +95,42 @@ def _check_asked(verdicts: list[dict[str, Any]]) -> None:
 @click.option("--stage", default="", help="Only this stage, such as update.")
 @click.option("--type", "error_type", default="", help="Only this type, such as overwritten.")
 @click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
+@click.option("--history", is_flag=True, help="Also verdicts that a later one superseded.")
+@click.option("--set-aside", is_flag=True, help="Instead, the answers that could not be judged.")
 def verdicts(
-    store: str, output_format: str, graph_id: str, stage: str, error_type: str, sort: str
+    store: str,
+    output_format: str,
+    graph_id: str,
+    stage: str,
+    error_type: str,
+    sort: str,
+    history: bool,
+    set_aside: bool,
 ) -> None:
-    """List what was found so far.
+    """List what was found so far. What could not be judged is tried again by `attribute`.
 
     \b
     Example:
       memtrace-otel verdicts --stage update --sort score
     """
     with open_questions(store, "verdicts") as ask:
-        found = ask.verdicts(graph_id, stage, error_type)
+        if set_aside:
+            _show_set_aside(ask.set_aside(graph_id), output_format)
+            return
+        found = ask.verdicts(graph_id, stage, error_type, history)
     if sort == "score":
         found = sorted(found, key=lambda verdict: -float(verdict["score"]))
     elif sort == "type":
         found = sorted(found, key=lambda verdict: (verdict["stage"], verdict["error_type"]))
     _show(found, output_format)
+
+
+def _show_set_aside(cases: list[dict[str, Any]], output_format: str) -> None:
+    if output_format == "json":
+        print_json(cases)
+        return
+    rows = ((span_text(case["answer"]), case["attempts"], case["reason"]) for case in cases)
+    print_line(table(("ANSWER", "ATTEMPTS", "REASON"), rows))
 
 
 def _show(verdicts: list[dict[str, Any]], output_format: str) -> None:

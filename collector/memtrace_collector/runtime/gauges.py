@@ -1,8 +1,9 @@
 """What is read when somebody scrapes: lag, depths, and what the stores say now.
 
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
-log), ``memtrace.outbox.depth`` {state}, ``memtrace.answers.flagged`` {source},
-``memtrace.verdicts`` {stage, type, method}, ``memtrace.invariants`` {kind}.
+log), ``memtrace.outbox.depth`` {state}, ``memtrace.cases`` {state},
+``memtrace.answers.flagged`` {source}, ``memtrace.verdicts`` {stage, type, method},
+``memtrace.invariants`` {kind}.
 """
 
 from __future__ import annotations
@@ -43,6 +44,11 @@ def install(
         "memtrace.outbox.depth",
         "Verdict deliveries by state.",
         lambda: _by("state", Counter(data.cases.outbox_counts())),
+    )
+    telemetry.gauge(
+        "memtrace.cases",
+        "Flagged answers by state: unresolved, waiting, judged, set_aside.",
+        lambda: _by("state", Counter(data.cases.queue_counts())),
     )
     telemetry.gauge(
         "memtrace.invariants",
