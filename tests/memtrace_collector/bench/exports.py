@@ -186,11 +186,16 @@ def rag() -> dict[str, Any]:
     units = []
     for number, source in enumerate((told, other), 1):
         text = made.nodes[number - 1]["value"]
+        buffer = made.node("message-buffer", text, "message_buffer", version=number)
         document = made.node(f"document-{number}", text, "temporary_variable")
         made.op(
-            f"buffer-{number}", "memory_system.message_buffer_update", "update",
+            f"buffer-{number}",
+            "memory_system.message_buffer_update",
+            "update",
+            (source, buffer, ""),
             (source, document, ""),
-        )  # fmt: skip
+            (buffer, document, ""),
+        )
         unit = made.node(f"memory-unit-{number}", text, "memory_entry")
         made.op(f"add-{number}", "memory_system.add", "update", (document, unit, ""))
         units.append(unit)
