@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
@@ -26,6 +27,8 @@ from memtrace_collector.demo.language import content_stems, overlap
 
 MODEL_NAME = "memtrace-stand-in"
 DIMENSIONS = 256
+_NEARER = 0.4
+"""How much of the question goes into the vector of a text that speaks of the evidence."""
 
 
 class StandIn:
@@ -122,8 +125,18 @@ class StandIn:
         return faulty.scores(self, texts, relevance(query, texts, self.oracle))
 
     def embed(self, text: str) -> list[float]:
-        """The vector of ``text``, :data:`DIMENSIONS` numbers."""
-        return list(_embedded(text))
+        """The unit vector of ``text``, :data:`DIMENSIONS` numbers.
+
+        What speaks of the evidence lies nearer to the question than its words alone would have
+        it: a good embedding model knows what is about what.
+        """
+        vector = _embedded(text)
+        if not self.oracle.speaks_of(text):
+            return list(vector)
+        asked = _embedded(self.case.question.text)
+        mixed = [own + _NEARER * wanted for own, wanted in zip(vector, asked, strict=True)]
+        norm = math.sqrt(sum(x * x for x in mixed))
+        return [x / norm for x in mixed]
 
     def answer(self, context: str, response_id: str = "") -> str:
         """The reply to the case's question from ``context``, the prompt without the question."""

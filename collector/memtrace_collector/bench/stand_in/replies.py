@@ -22,7 +22,7 @@ _LONG = 6
 """From so many words on, an expected answer is a sentence and is said as it stands."""
 _DISTRACTED_SHARE = 0.4
 _LEAST_OVERLAP = 2
-_LINE_MARK = re.compile(r"^(?:[-*•]|\d+[.)])\s+|^\[[^\]]*\]\s*")
+_LINE_MARK = re.compile(r"^(?:[-*•]\s+|\d+[.)]\s+|\[[^\]]*\]\s*)+")
 
 
 @dataclass(frozen=True, slots=True)
