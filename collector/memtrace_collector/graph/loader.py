@@ -101,6 +101,7 @@ class _Walk:
     truncated: bool = False
     _close: set[OperationKey] = field(default_factory=set)
     """Operations of which every record named counts as met."""
+    _traced: set[str] = field(default_factory=set)
     _derived: dict[str, None] = field(default_factory=dict)
     """References downstream of the evidence."""
 
@@ -145,14 +146,13 @@ class _Walk:
             yield operation, named
 
     def parents(self) -> dict[OperationKey, tuple[OperationKey, ...]]:
-        """One step back from what was made downstream of the evidence and from every write,
-        inside the case."""
+        """One step back from every operation whose trace was loaded, inside the case."""
         found = parents_of(
             self.lookups,
             (
                 item
                 for key, item in self.operations.items()
-                if key not in self.met and item.step not in _READS
+                if item.trace_id in self._traced and item.step not in _READS
             ),
         )
         inside = {
@@ -172,7 +172,8 @@ class _Walk:
 
     def _add_traces(self, traces: Iterable[str]) -> None:
         """Siblings of what was met: decisions that chose nothing, writes that failed."""
-        for trace_id in sorted(traces):
+        for trace_id in sorted(set(traces) - self._traced):
+            self._traced.add(trace_id)
             siblings = self.lookups.tree(trace_id).operations
             if len(siblings) <= _WHOLE_TRACE:
                 self._add(siblings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import lru_cache
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
@@ -66,6 +67,8 @@ _VALUES = (
     "SELECT ref, cut, verified, content FROM value"
     " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))"
 )
+_decoded = lru_cache(maxsize=4_096)(encoding.operation)
+"""Walks meet the same operations again and again."""
 _Names = Callable[[Operation], Iterable[str]]
 
 
@@ -243,7 +246,7 @@ class SqliteGraphReader:
     def _anywhere(self, statement: str, parameters: tuple[object, ...]) -> list[Operation]:
         """Operations of any graph, found by a key of their own."""
         return [
-            encoding.operation(body, self._place(graph_id, trace, span))
+            _decoded(body, self._place(graph_id, trace, span))
             for graph_id, trace, span, body in self._connections.query(statement, parameters)
         ]
 
@@ -274,7 +277,7 @@ class SqliteGraphReader:
     def _load(self, graph_id: str, numbers: Collection[int]) -> dict[int, Operation]:
         rows = self._connections.query(_OF_IDS, (json_list(numbers),)) if numbers else ()
         return {
-            number: encoding.operation(body, self._place(graph_id, trace, span))
+            number: _decoded(body, self._place(graph_id, trace, span))
             for number, trace, span, body in rows
         }
 
