@@ -66,9 +66,16 @@ KINDS = {
         FaultKind("wrong_namespace", "wrong_scope", _SEARCHING, "another owner's memory searched"),
         FaultKind("query_lost", "bad_query", (LANGGRAPH, RAG, STAGED), "a rewrite loses the words"),
         FaultKind("missed", "not_retrieved", _SEARCHING, "never a candidate"),
-        FaultKind("below_the_limit", "ranked_out", _SEARCHING, "a candidate beyond k"),
+        FaultKind(
+            "below_the_limit",
+            "ranked_out",
+            (MEM0_2, LANGGRAPH, RAG, STAGED),  # mem0 1.x lets the store cut, unseen
+            "a candidate beyond k",
+        ),
         FaultKind("reranked_away", "ranked_out", (RAG, STAGED), "the reranker puts it last"),
-        FaultKind("below_threshold", "ranked_out", (MEM0_2, RAG, STAGED), "under a score", True),
+        FaultKind(
+            "below_threshold", "ranked_out", (MEM0_1, MEM0_2, RAG, STAGED), "under a score", True
+        ),
         FaultKind("stale_index", "stale_retrieved", (LANGGRAPH, STAGED), "the index lags"),
         FaultKind("over_budget", "cut_from_context", SYSTEMS, "the prompt's budget cuts it"),
         FaultKind("date_stripped", "garbled_in_context", (RAG, STAGED), "the date is left out"),

@@ -29,6 +29,8 @@ MODEL_NAME = "memtrace-stand-in"
 DIMENSIONS = 256
 _NEARER = 0.4
 """How much of the question goes into the vector of a text that speaks of the evidence."""
+_FARTHER = -0.2
+"""The same where it is to come behind the limit: a model that sees no likeness."""
 
 
 class StandIn:
@@ -131,10 +133,13 @@ class StandIn:
         it: a good embedding model knows what is about what.
         """
         vector = _embedded(text)
-        if not self.oracle.speaks_of(text):
+        spoken_of = self.oracle.spoken_of(text)
+        if not spoken_of:
             return list(vector)
+        planted = self.plantings.fires("below_the_limit")
+        share = _FARTHER if planted and planted.message in spoken_of else _NEARER
         asked = _embedded(self.case.question.text)
-        mixed = [own + _NEARER * wanted for own, wanted in zip(vector, asked, strict=True)]
+        mixed = [own + share * wanted for own, wanted in zip(vector, asked, strict=True)]
         norm = math.sqrt(sum(x * x for x in mixed))
         return [x / norm for x in mixed]
 

@@ -99,10 +99,14 @@ class Oracle:
         """Evidence messages that ``text`` carries rightly."""
         return frozenset(carrier.message for carrier in self.read(text).right)
 
+    def spoken_of(self, text: str) -> frozenset[str]:
+        """Messages of which ``text`` holds something, right or wrong."""
+        reading = self.read(text)
+        return frozenset(carrier.message for carrier in (*reading.right, *reading.wrong))
+
     def speaks_of(self, text: str) -> bool:
         """``text`` holds something of the evidence, right or wrong."""
-        reading = self.read(text)
-        return bool(reading.right or reading.wrong)
+        return bool(self.spoken_of(text))
 
     def read(self, context: str) -> Reading:
         """What ``context`` holds. The longest text goes first: it may quote a shorter one."""
