@@ -59,6 +59,7 @@ class Finding:
             if speaks(hit.chunk.item.line())
         ]
         worst = max(ranks, default=1)
+        self._fetch = max(_FETCHED, worst)
         fires = self._model.plantings.fires
         if fires("missed"):
             self._fetch = max(1, min(_FETCHED, worst - 1))
@@ -134,7 +135,10 @@ class Finding:
     def _rerank(self, query: Variable, text: str, found: Sequence[Hit]) -> list[Hit]:
         """A cross-encoder's order, and its best ``k``."""
         tight = self._model.plantings.fires("reranked_away")
-        k = min(self._surface.k, len(found) - 1) if tight else self._surface.k
+        speaking = sum(self._model.oracle.speaks_of(hit.chunk.item.line()) for hit in found)
+        k = max(self._surface.k, speaking)
+        if tight:
+            k = min(k, len(found) - 1)
         with memtrace.operation("rerank", system=SYSTEM) as op:
             op.inputs(query, *(hit.chunk.variable for hit in found))
             op.score_kind("cross_encoder")

@@ -12,6 +12,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
+from memtrace_collector.bench.pipelines.ranking import embedded
 from memtrace_collector.bench.pipelines.segments import segments, without_needed
 from memtrace_collector.bench.pipelines.turn import Item
 from memtrace_collector.bench.stand_in.model import StandIn
@@ -25,17 +26,29 @@ _NAMESPACE = uuid.UUID("0c5a7c0e-4f5e-4b6e-9c53-6a9c6f1f7a22")
 
 
 class StandInEmbeddings(Embeddings):
-    """The stand-in's vectors. ``as_if``: texts that are embedded as other ones, by mistake."""
+    """The stand-in's vectors.
+
+    Attributes:
+        lines: texts -> the same with their dates.
+        as_if: texts -> those that they are embedded as, by mistake.
+    """
 
     def __init__(self, model: StandIn) -> None:
+        self.lines: dict[str, str] = {}
         self.as_if: dict[str, str] = {}
         self._model = model
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self._model.embed(self.as_if.get(text, text)) for text in texts]
+        return [self._embedded(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
         return self._model.embed(text)
+
+    def _embedded(self, text: str) -> list[float]:
+        other = self.as_if.get(text)
+        if other is not None:
+            return self._model.embed(other)
+        return embedded(self._model, text, self.lines.get(text, text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +82,7 @@ class Index:
 
     def __init__(self, graph_id: str, embeddings: StandInEmbeddings) -> None:
         self.graph_id = graph_id
+        self._embeddings = embeddings
         self._store = InMemoryVectorStore(embeddings)
         self._chunks: dict[str, Chunk] = {}
 
@@ -78,6 +92,7 @@ class Index:
 
     def add(self, chunks: Sequence[Chunk]) -> None:
         """Put these into the store."""
+        self._embeddings.lines.update((chunk.text, chunk.item.line()) for chunk in chunks)
         self._store.add_documents(
             [Document(id=chunk.id, page_content=chunk.text) for chunk in chunks]
         )

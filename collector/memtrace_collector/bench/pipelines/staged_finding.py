@@ -73,22 +73,28 @@ class Finding:
 
         For what is to be beyond the limit it is as tight as that takes.
         """
-        ranks = self._ranks([unit.text for unit in self._units.all()])
+        ranks = self._ranks()
+        self._fetch = max(_FETCHED, *ranks, 1)
         if self._model.plantings.fires("query_lost"):
             return max(ranks, default=1)
         return max(self._surface.k, *ranks, 1)
 
-    def _ranks(self, indexed: Sequence[str]) -> list[int]:
-        """Ranks of what speaks of the evidence for the question as asked, by these index texts."""
-        asked = self._model.embed(self._question)
-        sparse = bm25(self._question, indexed)
-        scores = [
-            cosine(self._model.embed(text), asked) + _SPARSE_SHARE * score
-            for text, score in zip(indexed, sparse, strict=True)
-        ]
-        lines = [unit.line for unit in self._units.all()]
+    def _ranks(self) -> list[int]:
+        """Ranks of what speaks of the evidence for the question as asked."""
+        entries = self._units.entries()
+        scores = self._scores(self._question, entries)
+        lines = [entries[index].unit.line for index in order(scores)]
         speaks = self._model.oracle.speaks_of
-        return [rank for rank, index in enumerate(order(scores), start=1) if speaks(lines[index])]
+        return [rank for rank, line in enumerate(lines, start=1) if speaks(line)]
+
+    def _scores(self, text: str, entries: Sequence[Entry]) -> list[float]:
+        """Dense and sparse scores of the index in one."""
+        vector = self._model.embed(text)
+        sparse = bm25(text, [entry.indexed for entry in entries])
+        return [
+            cosine(entry.vector, vector) + _SPARSE_SHARE * score
+            for entry, score in zip(entries, sparse, strict=True)
+        ]
 
     def _spoil(self) -> None:
         """What is to be missed stands in the index under words that are not its own.
@@ -100,7 +106,7 @@ class Finding:
                 for unit in self._units.all():
                     if self._carries(planted, unit.line):
                         self._units.index_as(unit.id, planted.detail.get("as_if", "Noted."))
-                worst = max(self._ranks([e.indexed for e in self._units.entries()]), default=1)
+                worst = max(self._ranks(), default=1)
                 if kind == "missed":
                     self._fetch = max(1, min(_FETCHED, worst - 1))
                 self._k = max(1, min(self._k, worst - 1))
@@ -122,12 +128,7 @@ class Finding:
             if misled:
                 self._model.effect(misled)
             self._drop_expired(op)
-            sparse = bm25(text, [entry.indexed for entry in entries])
-            vector = self._model.embed(text)
-            scores = [
-                cosine(entry.vector, vector) + _SPARSE_SHARE * score
-                for entry, score in zip(entries, sparse, strict=True)
-            ]
+            scores = self._scores(text, entries)
             hits = [Hit(entries[index], scores[index]) for index in order(scores)]
             kept = self._cut(op, hits[: self._fetch], "fused")
             self._note_what_was_missed(kept)

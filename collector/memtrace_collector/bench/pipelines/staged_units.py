@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import memtrace_otel as memtrace
+from memtrace_collector.bench.pipelines.ranking import embedded
 from memtrace_collector.bench.stand_in.model import StandIn
 from memtrace_collector.bench.stand_in.writing import day
 from memtrace_otel import Variable
@@ -122,5 +123,6 @@ class Units:
         if unit.id in self.lagging and unit.id in self._entries:
             return
         indexed = self._indexed_as.get(unit.id, unit.text)
-        vector = tuple(self._model.embed(indexed))
+        line = unit.line if indexed == unit.text else indexed
+        vector = tuple(embedded(self._model, indexed, line))
         self._entries[unit.id] = Entry(unit=unit, indexed=indexed, vector=vector)

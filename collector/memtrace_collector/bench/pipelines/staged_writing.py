@@ -17,7 +17,7 @@ from memtrace_collector.demo.decision import Action, Memory
 from memtrace_otel import MemoryOperation, Variable
 
 LIFETIME = timedelta(days=3650)
-_SIMILAR, _RECENT = 8, 6
+_SIMILAR, _RECENT = 8, 8
 """How many units a decision is shown: the most similar ones, and the newest."""
 
 
