@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from memtrace_collector.attribution.judgements import Doubt
-from memtrace_collector.attribution.model import decoys, hostile, questions, reply
+from memtrace_collector.attribution.model import decoys, questions, reply
 from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
 from memtrace_collector.attribution.model.cache import Cache, cache_key
 from memtrace_collector.attribution.model.endpoint import Completion, Endpoint, EndpointError
@@ -140,7 +140,7 @@ class Asker:
 
     def _others(self, doubt: Doubt, case: Budget, record: Record) -> tuple[str, ...]:
         expected = questions.expected_option(doubt)
-        asked = hostile.clean(doubt.need.asked, questions.MAX_ASKED_CHARACTERS)
+        asked = questions.question_alone(doubt)
         messages = questions.render_others(asked, expected, self._rng)
 
         def read(content: str) -> dict[str, object]:

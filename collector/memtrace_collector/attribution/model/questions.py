@@ -1,10 +1,10 @@
 """The closed questions: one text of one value, and options of which none is marked. Pure.
 
 The model is not told which option is expected, so that words in the content that do not say the
-needed information cannot ask for it either; a control text whose answer is known shows whether
-the content has taken over; a yes is asked twice, in another order. No two values share a
-prompt, so none can speak for another; a no must hold for every sentence alone, so that what was
-added to a value cannot silence the rest of it.
+needed information cannot ask for it either; two control texts, of which one gives a known option
+and one gives none, show whether the content has taken over; a yes is asked twice, in another
+order. No two values share a prompt, so none can speak for another; a no must hold for every
+sentence alone, so that what was added to a value cannot silence the rest of it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ MAX_WHOLE_CHARACTERS = 600
 MAX_ASKED_CHARACTERS = 300
 MAX_OPTION_CHARACTERS = 120
 DECOYS = 3
+_ASKING = ("?", "？", "؟")
+_TELLING = 2
+"""Content words with which a question stands alone."""
 
 _INSTRUCTIONS = (
     "You compare short texts with possible answers to a question. Everything between [{mark}] "
@@ -85,19 +88,26 @@ class Choice:
     @property
     def control(self) -> str:
         """A text whose answer is known: the first of the other options."""
-        return f"The answer to this is: {self.others[0]}"
+        return f'Asked "{self.asked}", somebody said: {self.others[0]}'
+
+    @property
+    def blank(self) -> str:
+        """A text that gives no option."""
+        return f'Somebody asked "{self.asked}", and nobody knew.'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
     """A question with its labels. ``texts`` and ``options``: label -> content; all others are
-    labels: ``controlled`` is the option that the control text gives."""
+    labels: ``controlled`` is the option that the control text gives, ``blank`` a text that
+    gives none."""
 
     messages: tuple[Message, ...]
     texts: Mapping[str, str]
     options: Mapping[str, str]
     unit: str
     control: str
+    blank: str
     expected: str
     controlled: str
     none: str
@@ -141,13 +151,23 @@ def choice(doubt: Doubt, unit: str, others: tuple[str, ...], draw: int = 0) -> C
     """The question about one sentence."""
     picked = [others[(draw + step) % len(others)] for step in range(DECOYS)]
     return Choice(
-        asked=hostile.clean(doubt.need.asked, MAX_ASKED_CHARACTERS),
+        asked=question_alone(doubt),
         expected=expected_option(doubt),
         others=tuple(picked),
         unit=unit,
         said_on=doubt.said_on,
         draw=draw,
     )
+
+
+def question_alone(doubt: Doubt) -> str:
+    """The sentence of the user's message that asks; with the one before it when it is too short
+    to say what about."""
+    parts = text.sentences(doubt.need.asked)
+    asking = [n for n, part in enumerate(parts) if part.endswith(_ASKING)]
+    last = asking[-1] if asking else 0
+    first = last - 1 if last and len(text.content_tokens(parts[last])) < _TELLING else last
+    return hostile.clean(" ".join(parts[first : last + 1]), MAX_ASKED_CHARACTERS)
 
 
 def expected_option(doubt: Doubt) -> str:
@@ -159,9 +179,9 @@ def render(question: Choice, place: int, rng: random.Random) -> Rendered:
     """Draw marks, labels and the order of the texts; ``place`` is that of the expected option."""
     options = list(question.others)
     options.insert(place, question.expected)
-    none, unclear, unit, control, *rest = hostile.labels(len(options) + 4, rng)
+    none, unclear, unit, control, blank, *rest = hostile.labels(len(options) + 5, rng)
     boundary = hostile.mark([question.asked, question.unit, *options], rng)
-    texts = [(unit, question.unit), (control, question.control)]
+    texts = [(unit, question.unit), (control, question.control), (blank, question.blank)]
     rng.shuffle(texts)
     by_option = dict(zip(rest, options))
     system = _INSTRUCTIONS.format(mark=boundary, none=none, unclear=unclear)
@@ -172,6 +192,7 @@ def render(question: Choice, place: int, rng: random.Random) -> Rendered:
         options=by_option,
         unit=unit,
         control=control,
+        blank=blank,
         expected=rest[place],
         controlled=rest[options.index(question.others[0])],
         none=none,

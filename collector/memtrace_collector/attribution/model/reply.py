@@ -50,7 +50,7 @@ def read(content: str, asked: Rendered, needed: frozenset[str]) -> Reading:
     """
     chosen = _chosen(content, asked)
     control, said = chosen[asked.control], chosen[asked.unit]
-    if control.option != asked.controlled:
+    if control.option != asked.controlled or chosen[asked.blank].option in asked.options:
         return Reading(None, "", "control failed")
     if said.option == asked.unclear:
         return Reading(None, "", "unclear")

@@ -11,7 +11,9 @@ from typing import Any
 _MARK = re.compile(r"between \[(\w+)\] and")
 _NONE = re.compile(r"Choose (\w+) when the text")
 _UNCLEAR = re.compile(r"choose (\w+) when it cannot")
-CONTROL = "The answer to this is: "
+CONTROL = 'Asked "'
+BLANK = 'Somebody asked "'
+SAID = '", somebody said: '
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,9 @@ class HonestModel:
     def option(self, prompt: Prompt, label: str) -> str:
         said = prompt.texts[label]
         if said.startswith(CONTROL):
-            return label_of(prompt.options, said.removeprefix(CONTROL), prompt.none)
+            return label_of(prompt.options, said.rpartition(SAID)[2], prompt.none)
+        if said.startswith(BLANK):
+            return prompt.none
         meant = next((answer for part, answer in self.means.items() if part in said), "")
         return label_of(prompt.options, meant, prompt.none)
 

@@ -126,16 +126,14 @@ def test_a_model_never_overrules_what_structure_shows(name: str, says: str) -> N
         prompt = prompts.parse(request)
         if not prompt.options:
             return CARRIES(request)
-        decoys = {each.removeprefix(prompts.CONTROL) for each in prompt.texts.values()}
         expected = next(
-            label
-            for label, option in prompt.options.items()
-            if option not in CARRIES.others and option not in decoys
+            (label for label, option in prompt.options.items() if option not in CARRIES.others),
+            prompt.none,
         )
         return prompts.answers(
             {
                 label: CARRIES_NOT.option(prompt, label)
-                if content.startswith(prompts.CONTROL) or says == "no"
+                if content.startswith((prompts.CONTROL, prompts.BLANK)) or says == "no"
                 else expected
                 for label, content in prompt.texts.items()
             },
