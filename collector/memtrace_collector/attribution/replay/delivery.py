@@ -31,7 +31,8 @@ class Edit(NamedTuple):
     """One change of the prompt: ``put`` a text in (in place of ``old`` where that stands),
     ``remove`` ``old``, or write the ``day`` beside ``old``.
 
-    ``ahead`` and ``behind``: values ranked before and after it, the nearest first.
+    ``ahead`` and ``behind``: values ranked before and after it, the nearest first; the last
+    ``behind`` are those that it pushes out.
     """
 
     kind: str
@@ -109,11 +110,12 @@ def _through_reads(view: View, repair: Repair, home: Operation) -> Delivery:
         for ref in last.delivered
         if ref not in placed.delivered and ref not in others
     ]
-    edits = (
-        (_put(repair, placed.delivered), *(each for each in gone if each.old != repair.replaces))
-        if placed.is_delivered
-        else tuple(gone)
-    )
+    edits = tuple(gone)
+    if placed.is_delivered:
+        put = _put(repair, placed.delivered)
+        pushed_out = tuple(each.old for each in gone if each.old != repair.replaces)
+        put = put._replace(behind=(*put.behind, *pushed_out))
+        edits = (put, *(each for each in gone if each.old != repair.replaces))
     assumed = (*repair.assumed, RETRIEVAL) if is_assumed else repair.assumed
     return Delivery(edits, (step,), assumed)
 

@@ -65,8 +65,10 @@ def _messages(values: Mapping[str, AnyValue]) -> tuple[tuple[str, str], ...] | N
     told = [message for message in read if message is not None]
     if len(told) < len(read):
         return None
-    instructions = _parts(_json(values.get(_INSTRUCTIONS)))
-    return (*((("system", instructions),) if instructions else ()), *told)
+    if _INSTRUCTIONS not in values:
+        return tuple(told)
+    instructions = _parts(_json(values[_INSTRUCTIONS]))
+    return (("system", instructions), *told) if instructions is not None else None
 
 
 def _json(value: AnyValue | None) -> object:
