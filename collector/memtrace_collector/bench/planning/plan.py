@@ -12,6 +12,7 @@ from memtrace_collector.bench.faults import KINDS, SYSTEMS, FaultKind
 from memtrace_collector.bench.planned import PlannedCase
 from memtrace_collector.bench.planning import drafts
 from memtrace_collector.bench.planning.drafts import Draft, Material
+from memtrace_collector.bench.planning.posed import is_well_posed
 from memtrace_collector.bench.planning.windows import window
 
 HELD_OUT_DIALOGUES = frozenset(("conv-48", "conv-49", "conv-50", "Lin_Wanyu", "Sarah_Miller"))
@@ -105,6 +106,8 @@ class _Planner:
         for dialogue, question in self._questions(chance):
             if len(found) == count or tried == count * _ATTEMPTS:
                 break
+            if not is_well_posed(dialogue, question):
+                continue
             tried += 1
             said = window(dialogue, question, chance)
             if not said:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.planned import Planting
 from memtrace_collector.bench.stand_in.oracle import Reading
-from memtrace_collector.bench.stand_in.replies import DECLINES, Said, other_line
+from memtrace_collector.bench.stand_in.replies import DECLINES, Said, judged, other_line
 from memtrace_collector.demo.decision import Action, Memory
 from memtrace_collector.demo.language import sentences
 
@@ -126,7 +126,7 @@ def reply(model: StandIn, reading: Reading, response_id: str) -> Said | None:
         if not text:
             continue
         model.effect(planted, response_id)
-        return Said(text, False)
+        return judged(question, Said(text, False))
     return None
 
 

@@ -33,8 +33,20 @@ class Said:
     right: bool
 
 
+def judged(question: Question, said: Said) -> Said:
+    """A reply that says all that is expected is right, by whatever way it came to say so."""
+    wanted = set(content_stems(question.expected)) - set(content_stems(question.text))
+    if said.right or not wanted:
+        return said
+    return Said(said.text, wanted <= set(content_stems(said.text)))
+
+
 def reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
     """The reply of a model that makes no fault of its own."""
+    return judged(question, _reply_to(question, reading, chance))
+
+
+def _reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
     if not question.expected:
         if reading.misled:
             return Said(reading.misled.reply, False)
