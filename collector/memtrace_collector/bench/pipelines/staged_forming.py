@@ -23,6 +23,8 @@ MOST_BUFFERED = 8
 PAUSE = timedelta(hours=4)
 """A longer silence closes an episode."""
 
+REQUEST_TO_FORGET = "Please forget"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
@@ -52,9 +54,14 @@ class Candidate:
 
 
 def is_boundary(buffer: Sequence[Message], incoming: Message) -> bool:
-    """Whether ``incoming`` begins another episode than what is buffered."""
+    """Whether ``incoming`` begins another episode than what is buffered.
+
+    A request to forget is an episode of its own: what was said before must be stored by then.
+    """
     if not buffer:
         return False
+    if incoming.text.startswith(REQUEST_TO_FORGET):
+        return True
     return len(buffer) >= MOST_BUFFERED or incoming.said_at - buffer[-1].said_at > PAUSE
 
 
