@@ -16,7 +16,17 @@ from memtrace_collector.bench import baselines
 from memtrace_collector.bench.score import CONFIDENT, LABEL_OF, RESPONSE, Row
 from memtrace_collector.bench.statistics import Share, clustered_share, percentile, share
 
-MEASURES = ("operation", "stage", "type", "exact_type", "label", "joint", "top_three", "abstained")
+MEASURES = (
+    "operation",
+    "named",
+    "stage",
+    "type",
+    "exact_type",
+    "label",
+    "joint",
+    "top_three",
+    "abstained",
+)
 ANSWERED = ("operation", "stage", "type", "label", "joint")
 SHORT = ("operation", "stage", "type")
 CUTS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)

@@ -11,6 +11,7 @@ Json = dict[str, Any]
 PARTS = {"dev": "Looked at while developing", "held_out": "Kept aside", "all": "All cases"}
 _COLUMNS = {
     "operation": "operation",
+    "named": "named among others",
     "stage": "stage",
     "type": "type",
     "exact_type": "exact type",

@@ -6,6 +6,8 @@ The rules, each applied by :func:`mark`:
   a case with several causes, all of them and no other). Where the decision table names no
   operation (never_told, bad_reference, bad_judge, unrelated without a span), it is right to
   name none, and only with the right stage. bad_judge may name the recorded judge.
+- **named**: the truth's operations are among those that the verdict blames as decisive, whatever
+  else it blames; right where **operation** is.
 - **stage**, **exact type**: the set of stages, of types, of the decisive operations is the
   truth's. **type** takes the types inside ``response`` for one, because hand labels do not
   agree on them; they are reported apart.
@@ -154,6 +156,7 @@ class Marks:
     """Right or not, by every measure."""
 
     operation: bool
+    named: bool
     stage: bool
     type: bool
     exact_type: bool
@@ -203,6 +206,7 @@ def mark(truth: Truth, judgement: Judgement, confident: float = CONFIDENT) -> Ma
     right = operation and stage
     return Marks(
         operation=operation,
+        named=operation or (known and _names_all(truth, judgement.decisive)),
         stage=stage,
         type=folded,
         exact_type=exact,
@@ -237,6 +241,11 @@ def _same_operations(truth: Truth, error_type: str, decisive: Iterable[Named]) -
     if wanted:
         return named == wanted
     return not named and STAGE_OF[error_type] in _stages(truth.decisive)
+
+
+def _names_all(truth: Truth, decisive: Iterable[Named]) -> bool:
+    wanted = {each.operation for each in truth.decisive} - {None}
+    return bool(wanted) and wanted <= {each.operation for each in decisive}
 
 
 def _types(named: Iterable[Named]) -> frozenset[str]:

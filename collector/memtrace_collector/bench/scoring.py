@@ -125,8 +125,7 @@ def worst(rows: Iterable[Row], variant: str, count: int) -> list[Json]:
     for row in rows:
         failed = row.marks.blames_memory if row.truth.control else not row.marks.joint
         if row.variant == variant and failed:
-            where = "" if row.marks.operation else " elsewhere"
-            groups[row.kind, f"{row.judgement.error_type}{where}"].append(row)
+            groups[row.kind, _said(row)].append(row)
     ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
     return [
         {
@@ -138,6 +137,14 @@ def worst(rows: Iterable[Row], variant: str, count: int) -> list[Json]:
         }
         for (kind, verdict), found in ordered[:count]
     ]
+
+
+def _said(row: Row) -> str:
+    """The type of a verdict, and how far its operation is off."""
+    if row.marks.abstained:
+        return row.judgement.error_type
+    where = "" if row.marks.operation else " and more" if row.marks.named else " elsewhere"
+    return f"{row.judgement.error_type}{where}"
 
 
 def _selected(collected: Collected, selection: Selection) -> Collected:

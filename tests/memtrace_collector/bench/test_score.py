@@ -173,3 +173,11 @@ def test_every_type_has_its_label_or_none() -> None:
 )
 def test_labels_are_those_of_the_decision_table(error_type: str, label: str) -> None:
     assert LABEL_OF[error_type] == label
+
+
+def test_blaming_one_more_operation_names_the_truth_without_being_exact() -> None:
+    found = marks(EXTRACT, said(EXTRACT, DECIDE))
+    assert found.named and not found.operation
+    assert not marks(EXTRACT, said(DECIDE)).named
+    assert not mark(Truth(decisive=(EXTRACT, DECIDE)), said(EXTRACT)).named
+    assert marks(EXTRACT, said(EXTRACT)).named
