@@ -49,14 +49,20 @@ def shown_form(finding: Mapping[str, Any], case_id: str, now_ns: int) -> Json:
 
 
 def finding_of(verdict: Mapping[str, Any]) -> str:
-    """What a verdict says, without what storing it added, as comparable text."""
-    finding = {name: value for name, value in verdict.items() if name not in _NOT_SAID}
+    """What a verdict says, without what storing it added, as comparable text. Of a replay its
+    result counts, and not in how many runs."""
+    found = without_replay(_as_found(verdict))
     if verdict.get("replay"):
-        finding["replay"] = verdict["replay"]["result"]
+        found["replay"] = verdict["replay"]["result"]
+    return json.dumps(found, sort_keys=True)
+
+
+def _as_found(verdict: Mapping[str, Any]) -> Json:
+    found = {name: value for name, value in verdict.items() if name not in _NOT_SAID}
     superseded = verdict.get("supersedes")
     if superseded:
-        finding["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")
-    return json.dumps(finding, sort_keys=True)
+        found["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")
+    return found
 
 
 def _is_known(previous: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
@@ -64,8 +70,8 @@ def _is_known(previous: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
     leaves the replay of an equal one standing."""
     if is_news(previous.get("replay"), finding.get("replay")):
         return finding_of(previous) == finding_of(finding)
-    before = json.loads(finding_of(previous))
-    return finding_of(without_replay(before)) == finding_of(without_replay(finding))
+    before, now = without_replay(_as_found(previous)), without_replay(finding)
+    return finding_of(before) == finding_of(now)
 
 
 def _verdict(finding: Mapping[str, Any], case_id: str, revision: int, now_ns: int) -> Json:
@@ -93,9 +99,11 @@ def _change(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         ("method", "it was found by"),
         ("basis", "it rested on"),
         ("score", "its score was"),
+        ("replay", "its replay was"),
     ):
-        if old.get(name) != new.get(name):
-            return f"{label} {_text(old.get(name))}, now {_text(new.get(name))}"
+        before, now = _text(old.get(name)), _text(new.get(name))
+        if before != now:
+            return f"{label} {before}, now {now}"
     return "the same finding rests on other evidence"
 
 
@@ -108,4 +116,8 @@ def _operations(verdict: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return str(value["result"])
+    if value is None:
+        return "none"
     return ", ".join(map(str, value)) or "nothing" if isinstance(value, list) else str(value)
