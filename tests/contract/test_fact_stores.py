@@ -123,6 +123,9 @@ def test_the_numbers_of_a_process_are_told_in_unbroken_runs(store: FactStore) ->
     }
     first = store.runs(["q"])["q"][0].first
     assert (first.process, first.start_ns) == ("q", whole[0].start_ns)
+    put(store, *facts(*(operation(f"q2/{n}", "ingest", n, seq=("q", n)) for n in (2, 7, 9))))
+    later = [(run.first.number, run.last.number) for run in store.runs(["q"])["q"]]
+    assert later == [(2, 2), (4, 7), (9, 9)]
 
 
 def test_no_lookup_crosses_graphs(store: FactStore) -> None:

@@ -17,6 +17,7 @@ from memtrace_collector.store.facts_writer import CONVERSATION, RESPONSE, operat
 from memtrace_otel import semconv, variables
 
 _MAX_QUERY_TERMS = 200
+_PROCESSES_KEPT = 4_096
 _OF_IDS = "SELECT id, trace, span, body FROM operation WHERE id IN (SELECT value FROM json_each(?))"
 _OF_TRACE = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM span s"
@@ -47,11 +48,12 @@ _MET_NEAR = (
     " WHERE u.graph = ?1 AND u.record IN (SELECT value FROM json_each(?2)))"
     " WHERE place <= ?4 OR place BETWEEN earlier - ?5 + 1 AND earlier + ?6"
 )
-_SEQUENCE_SPAN = (
-    "SELECT count(*), min(number), max(number) + (max(number * farewell) NOT IN (0, max(number)))"
-    " FROM sequence WHERE tenant = ? AND process = ?"
+_SEQUENCE_FROM = (
+    "SELECT (SELECT min(number) FROM sequence WHERE tenant = ?1 AND process = ?2), max(number),"
+    " sum(number > ?3), sum(farewell) > (max(number * farewell) = max(number)) FROM sequence"
+    " WHERE tenant = ?1 AND process = ?2 AND number >= ?3"
 )
-"""A farewell before the last number makes the span longer than the count."""
+"""Last: whether somebody said farewell before the last number."""
 _ENDS = (
     "SELECT number, start_ns, end_ns, farewell, number = ?3 FROM sequence"
     " WHERE tenant = ?1 AND process = ?2 AND number IN (?3, ?4) ORDER BY number"
@@ -67,7 +69,7 @@ _VALUES = (
     "SELECT ref, cut, verified, content FROM value"
     " WHERE graph = ? AND ref IN (SELECT value FROM json_each(?))"
 )
-_decoded = lru_cache(maxsize=4_096)(encoding.operation)
+decoded = lru_cache(maxsize=4_096)(encoding.operation)
 """Walks meet the same operations again and again."""
 _Names = Callable[[Operation], Iterable[str]]
 
@@ -82,6 +84,7 @@ class SqliteGraphReader:
     def __init__(self, connections: Connections, tenant: str) -> None:
         self.tenant = tenant
         self._connections = connections
+        self._whole: dict[str, tuple[int, int]] = {}
 
     def graphs(self) -> list[GraphSummary]:
         rows = self._connections.query(
@@ -202,24 +205,35 @@ class SqliteGraphReader:
     def runs(self, processes: Collection[str]) -> dict[str, list[Run]]:
         found: dict[str, list[Run]] = {}
         for process in processes:
-            count, first, last = self._connections.query(
-                _SEQUENCE_SPAN, (self.tenant, process)
-            ).fetchone()
-            if not count:
-                continue
-            # only of what has a gap every number is compared with its neighbours
-            gapless = count == last - first + 1
-            ends = (
-                (_ENDS, (self.tenant, process, first, last))
-                if gapless
-                else (_EDGES, (self.tenant, process))
-            )
+            ends = self._gapless(process)
+            if ends is None:
+                rows = self._connections.query(_EDGES, (self.tenant, process))
+            else:
+                rows = self._connections.query(_ENDS, (self.tenant, process, *ends))
             edges = [
                 (SequenceNumber(process, number, start_ns, end_ns, bool(farewell)), opens)
-                for number, start_ns, end_ns, farewell, opens in self._connections.query(*ends)
+                for number, start_ns, end_ns, farewell, opens in rows
             ]
-            found[process] = _paired(edges)
+            if edges:
+                found[process] = _paired(edges)
         return found
+
+    def _gapless(self, process: str) -> tuple[int, int] | None:
+        """The first and the last number of a process when none between is missing. What was
+        once found whole stays so: then only later numbers are counted."""
+        known = self._whole.get(process, (0, 0))
+        first, last, later, parted = self._connections.query(
+            _SEQUENCE_FROM, (self.tenant, process, known[1])
+        ).fetchone()
+        if known[1] and first != known[0]:
+            self._whole.pop(process, None)
+            return self._gapless(process)
+        if last is None or parted or later != last - (known[1] or first - 1):
+            return None
+        if len(self._whole) >= _PROCESSES_KEPT:
+            self._whole.clear()
+        self._whole[process] = (first, last)
+        return first, last
 
     def flags(self, graph_id: str | None = None) -> list[Flag]:
         rows = self._connections.query(
@@ -246,7 +260,7 @@ class SqliteGraphReader:
     def _anywhere(self, statement: str, parameters: tuple[object, ...]) -> list[Operation]:
         """Operations of any graph, found by a key of their own."""
         return [
-            _decoded(body, self._place(graph_id, trace, span))
+            decoded(body, self._place(graph_id, trace, span))
             for graph_id, trace, span, body in self._connections.query(statement, parameters)
         ]
 
@@ -277,7 +291,7 @@ class SqliteGraphReader:
     def _load(self, graph_id: str, numbers: Collection[int]) -> dict[int, Operation]:
         rows = self._connections.query(_OF_IDS, (json_list(numbers),)) if numbers else ()
         return {
-            number: _decoded(body, self._place(graph_id, trace, span))
+            number: decoded(body, self._place(graph_id, trace, span))
             for number, trace, span, body in rows
         }
 
