@@ -87,25 +87,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return filled(tmp_path_factory.mktemp("mcp") / "store")
 
 
-@pytest.fixture(scope="module", params=["stdio", "http", "stdio beside up"])
-def session(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, store: Path
-) -> Iterator[Session]:
-    """An open session over each transport, and with an owner of the folder."""
-    if request.param == "stdio":
-        with over_stdio(store) as opened:
-            yield opened
-    elif request.param == "http":
-        with http_server(store) as url, connected(url) as opened:
-            yield opened
-    else:
-        owned = filled(tmp_path_factory.mktemp("owned") / "store")
-        up = start_up(owned)
-        try:
-            with over_stdio(owned) as opened:
-                yield opened
-        finally:
-            assert up.stop() == 0
+@pytest.fixture(scope="module")
+def url(store: Path) -> Iterator[str]:
+    with http_server(store) as served:
+        yield served
+
+
+@pytest.fixture(scope="module", params=["stdio", "http"])
+def session(request: pytest.FixtureRequest, store: Path, url: str) -> Iterator[Session]:
+    """An open session over each transport."""
+    opened = over_stdio(store) if request.param == "stdio" else connected(url)
+    with opened as each:
+        yield each
 
 
 def test_every_question_is_a_read_only_tool_with_a_typed_schema(session: Session) -> None:
@@ -280,6 +273,24 @@ def test_without_content_no_captured_text_leaves(store: Path) -> None:
         assert session.ask("messages", graph=GRAPH)["messages"][0]["text"]["withheld"] is True
 
 
+def test_beside_a_running_up_the_answers_are_the_same(store: Path, tmp_path: Path) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("answers", {"graph": GRAPH}),
+        ("why", {"answer": ANSWER}),
+        ("history", {"graph": GRAPH, "record": RECORD}),
+        ("search", {"graph": GRAPH, "text": "Lisbon", "limit": 1}),
+    ]
+    owned = filled(tmp_path / "store")
+    up = start_up(owned)
+    try:
+        with over_stdio(owned) as beside, over_stdio(store) as alone:
+            for name, arguments in asked:
+                assert beside.ask(name, **arguments) == alone.ask(name, **arguments), name
+            assert "did you mean" in beside.refused("history", graph=GRAPH, record="mem:stub:1")
+    finally:
+        assert up.stop() == 0
+
+
 def test_the_folder_stays_free_between_questions(store: Path) -> None:
     with over_stdio(store) as session:
         session.ask("graphs")
@@ -288,13 +299,12 @@ def test_the_folder_stays_free_between_questions(store: Path) -> None:
         session.ask("graphs")
 
 
-def test_a_page_on_another_site_cannot_reach_the_http_server(store: Path) -> None:
-    with http_server(store) as url:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        accept = {"accept": "application/json, text/event-stream"}
-        for names in ({"host": "attacker.example"}, {"origin": "https://attacker.example"}):
-            answer = httpx.post(url, json=body, headers=accept | names, trust_env=False)
-            assert answer.status_code in (403, 421), names
+def test_a_page_on_another_site_cannot_reach_the_http_server(url: str) -> None:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    accept = {"accept": "application/json, text/event-stream"}
+    for names in ({"host": "attacker.example"}, {"origin": "https://attacker.example"}):
+        answer = httpx.post(url, json=body, headers=accept | names, trust_env=False)
+        assert answer.status_code in (403, 421), names
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "here", "127.0.0.1:http", "127.0.0.1:70000"])

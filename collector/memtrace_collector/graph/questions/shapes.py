@@ -14,6 +14,7 @@ Json = dict[str, Any]
 
 _TRACE_ID = re.compile(r"[0-9a-f]{32}")
 _SPAN_ID = re.compile(r"[0-9a-f]{16}")
+_FRACTION = re.compile(r"\.([0-9]+)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -71,8 +72,11 @@ def check_reference(text: str) -> None:
 def time_ns(text: str) -> int | None:
     """RFC 3339 (a date alone is midnight; no offset is UTC) in nanoseconds since the epoch;
     None for any other text."""
+    # Python 3.10 reads neither Z nor fractions other than of three or six digits
+    written = re.sub("[zZ]$", "+00:00", text.strip())
+    written = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", written)
     try:
-        moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text.strip()))
+        moment = datetime.fromisoformat(written)
     except ValueError:
         return None
     if moment.tzinfo is None:
