@@ -128,7 +128,7 @@ def test_a_file_that_is_none_of_these_is_refused_with_its_name(tmp_path: Path) -
     wrong = tmp_path / "wrong.json"
     wrong.write_text('{"qa": []}')
     for load in (locomo.load, realmem.load):
-        with pytest.raises(DamagedError, match="wrong.json"):
+        with pytest.raises(DamagedError, match=r"wrong\.json"):
             load(wrong)
         with pytest.raises(NotFoundError, match="nowhere"):
             load(tmp_path / "nowhere")

@@ -21,6 +21,9 @@ NOT_INHERITED = ("OTEL_", "MEMTRACE_", "MEM0_", "OPENAI_")
 SECONDS = 120
 
 
+Ran = tuple[dict[str, Outcome], list[dict[str, Any]]]
+
+
 def detail(**values: str) -> dict[str, str]:
     return values
 
@@ -76,27 +79,21 @@ def step_of(spans: list[dict[str, Any]], span_id: str) -> str:
 
 
 @pytest.fixture(scope="module", params=[1, 2])
-def ran(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Outcome], list[dict[str, Any]], str]:
+def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     major = request.param
     folder = tmp_path_factory.mktemp(f"mem0-{major}")
     python = sys.executable if major == 1 else components.mem0_2_python()
     with OTLPReceiver() as receiver:
         done = run(major, python, folder, receiver.endpoint)
         assert done.returncode == 0, done.stderr[-5_000:]
-        again = run(major, python, folder, receiver.endpoint)
         spans = receiver.spans()
     outcomes = read_outcomes(folder / "outcomes.jsonl")
     assert len({o.case.id for o in outcomes}) == len(outcomes)
-    return {o.case.id: o for o in outcomes}, spans, again.stderr
-
-
-Ran = tuple[dict[str, Outcome], list[dict[str, Any]], str]
+    return {o.case.id: o for o in outcomes}, spans
 
 
 def test_every_case_counts_and_its_fault_is_the_operation_that_was_seen(ran: Ran) -> None:
-    outcomes, spans, _ = ran
+    outcomes, spans = ran
     for kind, (step, _) in FAULTS.items():
         if kind not in outcomes:
             continue
@@ -107,7 +104,7 @@ def test_every_case_counts_and_its_fault_is_the_operation_that_was_seen(ran: Ran
 
 
 def test_the_answer_s_span_and_the_evidence_are_in_the_owner_s_graph(ran: Ran) -> None:
-    outcomes, spans, _ = ran
+    outcomes, spans = ran
     control = outcomes["control"]
     assert control.counts and control.right
     (answer,) = (span for span in spans if span["span_id"] == control.span_id)
@@ -119,9 +116,8 @@ def test_the_answer_s_span_and_the_evidence_are_in_the_owner_s_graph(ran: Ran) -
     )
 
 
-def test_the_clean_run_is_not_recorded_and_a_second_run_repeats_nothing(ran: Ran) -> None:
-    outcomes, spans, again = ran
+def test_the_clean_run_is_not_recorded(ran: Ran) -> None:
+    outcomes, spans = ran
     answers = [s for s in spans if s["attributes"].get("memtrace.step") == "answer"]
-    failed = 1  # the failed call and the apology after it
+    failed = 1  # the call before the apology
     assert len(answers) == len(outcomes) + failed
-    assert again == ""
