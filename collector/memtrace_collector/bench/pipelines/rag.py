@@ -15,8 +15,9 @@ from memtrace_collector.bench.pipelines import rag_index, runner, turn
 from memtrace_collector.bench.pipelines.base import Bench, Ran, owner_of, told
 from memtrace_collector.bench.pipelines.neighbour import graph_of, neighbour_messages, neighbour_of
 from memtrace_collector.bench.pipelines.rag_finding import Finding, spoil
-from memtrace_collector.bench.pipelines.rag_index import SYSTEM, Chunk, Index, StandInEmbeddings
+from memtrace_collector.bench.pipelines.rag_index import SYSTEM, Chunk, Index
 from memtrace_collector.bench.pipelines.surface import Surface, surface
+from memtrace_collector.bench.pipelines.vectors import StandInEmbeddings
 from memtrace_collector.bench.planned import PlannedCase
 from memtrace_collector.bench.plantings import Plantings
 from memtrace_collector.bench.stand_in.model import StandIn

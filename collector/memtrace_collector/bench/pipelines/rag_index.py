@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langchain_core.documents import Document
-from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
-from memtrace_collector.bench.pipelines.ranking import embedded
 from memtrace_collector.bench.pipelines.segments import segments, without_needed
 from memtrace_collector.bench.pipelines.turn import Item
+from memtrace_collector.bench.pipelines.vectors import StandInEmbeddings
 from memtrace_collector.bench.stand_in.model import StandIn
 from memtrace_collector.demo.language import sentences
 from memtrace_otel import Variable
@@ -23,32 +22,6 @@ SYSTEM = "rag"
 CHUNK_CHARS = 1_000
 _EVERYTHING = 10_000
 _NAMESPACE = uuid.UUID("0c5a7c0e-4f5e-4b6e-9c53-6a9c6f1f7a22")
-
-
-class StandInEmbeddings(Embeddings):
-    """The stand-in's vectors.
-
-    Attributes:
-        lines: texts -> the same with their dates.
-        as_if: texts -> those that they are embedded as, by mistake.
-    """
-
-    def __init__(self, model: StandIn) -> None:
-        self.lines: dict[str, str] = {}
-        self.as_if: dict[str, str] = {}
-        self._model = model
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [self._embedded(text) for text in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return self._model.embed(text)
-
-    def _embedded(self, text: str) -> list[float]:
-        other = self.as_if.get(text)
-        if other is not None:
-            return self._model.embed(other)
-        return embedded(self._model, text, self.lines.get(text, text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

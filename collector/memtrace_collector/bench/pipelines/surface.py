@@ -36,6 +36,10 @@ class Surface:
     """Records have a lifetime."""
     consolidates: bool = False
     """Old records are summarised into one."""
+    background: bool = False
+    """A manager behind the agent writes its memory, not the model's own tool calls."""
+    blind_puts: bool = False
+    """A record's key comes from its topic, so that a write cannot know what it replaces."""
     k: int = 5
 
 
@@ -50,6 +54,8 @@ _SHARES = {
     "segmented": 0.3,
     "expires": 0.3,
     "consolidates": 0.3,
+    "background": 0.4,
+    "blind_puts": 0.3,
 }
 
 

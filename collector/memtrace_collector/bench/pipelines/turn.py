@@ -18,7 +18,7 @@ from memtrace_collector.bench.pipelines.base import APOLOGY, INSTRUCTIONS, Bench
 from memtrace_collector.bench.planned import Planting
 from memtrace_collector.bench.stand_in.model import MODEL_NAME, StandIn
 from memtrace_collector.bench.stand_in.writing import day
-from memtrace_otel import MemoryOperation, Variable, semconv
+from memtrace_otel import Variable, semconv
 
 BUDGET_TOKENS = 6_000
 _CHARS_PER_TOKEN = 4
@@ -61,29 +61,62 @@ def ask(model: StandIn, system: str) -> Variable:
     return query
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """What of some items fits into a budget; ``cut``: the others with their ranks from 1."""
+
+    budget: int
+    kept: tuple[Item, ...]
+    cut: tuple[tuple[int, Item], ...]
+
+    def loses(self, model: StandIn) -> list[Planting]:
+        """The plantings whose message's items were cut."""
+        return [
+            planted
+            for planted in model.plantings.of("over_budget")
+            if any(carries(model, planted, item.line()) for _, item in self.cut)
+        ]
+
+
 def assemble(
-    model: StandIn, system: str, query: Variable, items: Sequence[Item], heading: str
+    model: StandIn,
+    system: str,
+    query: Variable,
+    items: Sequence[Item],
+    heading: str,
+    *,
+    asks: bool = True,
 ) -> Prompt:
-    """A prompt of ``items`` in order of rank, as far as the budget goes, and the question."""
+    """A prompt of ``items`` in order of rank, as far as the budget goes.
+
+    It ends with the question, unless that is asked in another message (``asks`` is False).
+    """
+    fitted = fitting(model, items)
     with memtrace.operation("assemble", system=system) as op:
         planted = model.plantings.fires("date_stripped")
-        kept = _within_budget(model, op, items)
-        lines = [item.line(dated=planted is None) for item in kept]
-        if planted and any(carries(model, planted, item.line()) for item in kept):
+        if planted and any(carries(model, planted, item.line()) for item in fitted.kept):
             model.effect(planted)
-        text = "\n".join([heading, *lines, "", f"Question: {model.case.question.text}"])
+        op.limits(budget_tokens=fitted.budget)
+        for rank, item in fitted.cut:
+            op.dropped(item.variable, None, "budget", rank)
+        for lost in fitted.loses(model):
+            model.effect(lost)
+        lines = [heading, *(item.line(dated=planted is None) for item in fitted.kept)]
+        if asks:
+            lines += ["", f"Question: {model.case.question.text}"]
+        text = "\n".join(lines)
         prompt = memtrace.context(text)
-        op.inputs(query, *(item.variable for item in kept))
+        op.inputs(query, *(item.variable for item in fitted.kept))
         op.outputs(prompt)
     return Prompt(variable=prompt, text=text, query=query)
 
 
-def _within_budget(model: StandIn, op: MemoryOperation, items: Sequence[Item]) -> list[Item]:
+def fitting(model: StandIn, items: Sequence[Item]) -> Fitting:
     """Whatever still fits, best first; an item that does not is skipped."""
     planted = model.plantings.fires("over_budget")
     budget = _tight_budget(model, planted, items) if planted else BUDGET_TOKENS
-    op.limits(budget_tokens=budget)
     kept: list[Item] = []
+    cut: list[tuple[int, Item]] = []
     left = budget
     for rank, item in enumerate(items, start=1):
         need = tokens(item.line())
@@ -91,10 +124,8 @@ def _within_budget(model: StandIn, op: MemoryOperation, items: Sequence[Item]) -
             kept.append(item)
             left -= need
         else:
-            op.dropped(item.variable, None, "budget", rank)
-            if planted and carries(model, planted, item.line()):
-                model.effect(planted)
-    return kept
+            cut.append((rank, item))
+    return Fitting(budget=budget, kept=tuple(kept), cut=tuple(cut))
 
 
 def _tight_budget(model: StandIn, planted: Planting, items: Sequence[Item]) -> int:
