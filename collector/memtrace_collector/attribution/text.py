@@ -325,7 +325,7 @@ _KNOWING = (
 )
 _DECLINES = re.compile(
     r"\b(?:(?:do|does|did|could|has|have|had)(?:n't| not)|can(?:'t|not| not)|(?:am|'m|is|are) not|"
-    rf"isn't|not|no)\b[^.!?]{{0,40}}\b(?:{_KNOWING})\b"
+    rf"isn't|not|no|nothing)\b[^.!?]{{0,40}}\b(?:{_KNOWING})\b"
     r"|\b(?:unknown|unclear|no idea|unable to|unanswerable|n/a)\b"
     r"|\b(?:not|isn't|wasn't|haven't|have not) (?:been )?"
     r"(?:mentioned|specified|available|provided|enough|told|shared)\b"

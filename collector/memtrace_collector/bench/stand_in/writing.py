@@ -66,8 +66,9 @@ def needed_stems(message: Message, question: Question) -> frozenset[str]:
 def facts_of(message: Message, question: Question) -> tuple[Fact, ...]:
     """What is to be remembered of ``message``.
 
-    The data's own facts where it has some; an evidence message gets at least one fact that
-    carries the answer, rewritten from its own sentences where none of the data's does.
+    The data's own facts where it has some. An evidence message gets one fact that carries the
+    answer, rewritten from its own sentences where none of the data's does, and none that says
+    half of it: a fault at the one must lose the answer.
     """
     texts = list(message.facts) or [
         rewritten(sentence, message) for sentence in _worth_keeping(message)[:_MOST_FACTS]
@@ -79,10 +80,11 @@ def facts_of(message: Message, question: Question) -> tuple[Fact, ...]:
     if not needed and message.facts and question.category != TEMPORAL:
         return (Fact(" ".join(texts), message.id, True),)
     dated = question.category == TEMPORAL
-    found = [Fact(t, message.id, not dated and _holds(t, needed)) for t in texts]
-    if not any(fact.carries for fact in found):
-        found.append(Fact(_whole(message, question, needed), message.id, True))
-    return tuple(found)
+    carrying = [] if dated else [text for text in texts if _holds(text, needed)]
+    right = carrying[0] if carrying else _whole(message, question, needed)
+    spoken_of = (needed | set(content_stems(question.text))) - set(content_stems(message.speaker))
+    others = [text for text in texts if spoken_of.isdisjoint(content_stems(text))]
+    return (Fact(right, message.id, True), *(Fact(text, message.id, False) for text in others))
 
 
 def carrying_sentences(message: Message, question: Question) -> tuple[str, ...]:
