@@ -20,6 +20,7 @@ from memtrace_collector.errors import MemtraceError
 from memtrace_collector.log import reader
 from memtrace_collector.log.position import START
 from memtrace_collector.runtime.owner import LOCK_FILE, Ownership, read_owner, try_own
+from memtrace_collector.store import queue
 
 OK, WARNING, FINDING, UNREACHABLE, DAMAGED = "ok", "warning", "finding", "unreachable", "damaged"
 STATES = (OK, WARNING, FINDING, UNREACHABLE, DAMAGED)
@@ -29,7 +30,8 @@ PACKAGES = (
     "memtrace-otel", "opentelemetry-api", "opentelemetry-sdk", "opentelemetry-proto", "protobuf",
     "grpcio", "uvicorn", "starlette", "httpx", "networkx",
 )  # fmt: skip
-DATABASES = ("facts.db", "cases.db")
+CASES = "cases.db"
+DATABASES = ("facts.db", CASES)
 WAL_RESET_FIXED = (3, 51, 3)
 _CONNECT_SECONDS = 2.0
 
@@ -99,6 +101,8 @@ def _store(folder: Path) -> Iterator[Check]:
     for name in DATABASES:
         if (folder / name).exists():
             yield _database(folder / name)
+    if (folder / CASES).exists():
+        yield from _flagged_answers(folder / CASES)
 
 
 def _owner(folder: Path) -> Check:
@@ -153,6 +157,24 @@ def _database(path: Path) -> Check:
         else "restore it from a backup"
     )
     return Check(path.name, DAMAGED, f"{path}: {result}; {hint}")
+
+
+def _flagged_answers(path: Path) -> Iterator[Check]:
+    """Nothing where the file cannot be read, which the check of the file says."""
+    name = "flagged answers"
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            rows = connection.execute("SELECT state, count(*) FROM task GROUP BY state")
+            counts = dict.fromkeys(queue.STATES, 0) | dict(rows.fetchall())
+    except sqlite3.Error:
+        return
+    says = ", ".join(f"{counts[state]} {state.replace('_', ' ')}" for state in queue.STATES)
+    if counts[queue.SET_ASIDE]:
+        hint = "`memtrace-otel verdicts --set-aside` says why, `attribute` tries them again"
+        yield Check(name, FINDING, f"{says}; {hint}")
+    else:
+        yield Check(name, OK, says)
 
 
 def _ports(config: Config) -> Iterator[Check]:

@@ -9,10 +9,10 @@ from typing import Any
 import networkx
 import pytest
 
-from memtrace_collector.attribution import worker
 from memtrace_collector.commands import health
 from memtrace_collector.commands.output import plain, table
 from memtrace_collector.config import Config
+from memtrace_collector.runtime import judges
 from memtrace_collector.runtime.owner import owned
 from tests.memtrace_collector.dialects.test_smartcomment import export
 from tests.memtrace_collector.running import VECTORS
@@ -49,14 +49,14 @@ def test_attribute_names_what_it_could_not_judge(
 ) -> None:
     imported("omission")
     imported("merged_wrong")
-    genuine = worker.attribute
+    genuine = judges.attribute
 
     def failing(case: Any) -> Any:
         if case.answer.graph_id == "user:omission":
             raise RuntimeError("poison")
         return genuine(case)
 
-    monkeypatch.setattr(worker, "attribute", failing)
+    monkeypatch.setattr(judges, "attribute", failing)
     result = run("attribute", "--format", "json")
     assert result.exit_code == 4
     (verdict,) = json.loads(result.stdout)
