@@ -38,7 +38,8 @@ SORTS = ("time", "score", "type")
     type=click.Choice(METHODS),
     default="rules",
     show_default=True,
-    help="How: by rules; auto asks a model where they are unsure, model wherever a text decides.",
+    help="How: by rules; auto asks a model where they are unsure, model wherever a text decides; "
+    "agent lets a model explore each case, for comparison.",
 )
 @model_options
 @click.option("--graph", "graph_id", default="", metavar="GRAPH", help="Only this graph.")
@@ -56,7 +57,8 @@ def attribute(
     """Look into the flagged answers once; print the current verdict of each, new or not.
 
     An answer that cannot be judged is named on standard error, and the exit code is 4. Where a
-    model cannot be asked, the rules' verdict stands; only --method model then ends with 3.
+    model cannot be asked, the rules' verdict stands; only --method model then ends with 3. An
+    agent that cannot be asked judges nothing.
 
     \b
     Example:

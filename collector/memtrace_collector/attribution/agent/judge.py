@@ -14,28 +14,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from memtrace_collector.attribution.agent import concluded
 from memtrace_collector.attribution.agent.conversation import Call, Conversation, Turn, turn_of
-from memtrace_collector.attribution.agent.ending import (
-    Abstain,
-    NameOperation,
-    absence,
-    objections,
-)
+from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, objections
 from memtrace_collector.attribution.agent.exploration import ABSTAIN, NAME, Exploration
 from memtrace_collector.attribution.agent.transcript import Transcript
-from memtrace_collector.attribution.explain import named as in_words
-from memtrace_collector.attribution.model import hostile
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices, Usage, estimate
 from memtrace_collector.attribution.model.endpoint import Endpoint
-from memtrace_collector.attribution.verdict import Claim, Decisive, Verdict
+from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.references import named_by
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
-AGENT = "agent"
-SCORE = 0.5
-"""Of every operation that an agent names: how often it is right is not measured for a model of the
-user's choice, and it says nothing useful about its own certainty."""
+AGENT = concluded.AGENT
 MAX_COMPLETION_TOKENS = 1_000
 MAX_CALLS_PER_TURN = 6
 _GO_ON = f"Call a function: ask a question, or end with {NAME} or {ABSTAIN}."
@@ -105,8 +95,8 @@ class AgentJudge:
         cost = self._prices.of(transcript.prompt_tokens, transcript.completion_tokens)
         told = transcript.to_json(cost)
         if isinstance(ending, NameOperation):
-            return _named(case, ending, told)
-        return _abstained(case, ending, told)
+            return concluded.named(case, ending, told)
+        return concluded.abstained(case, ending, told)
 
     def _explored(self, case: Case, transcript: Transcript) -> NameOperation | Abstain:
         exploration = Exploration(case, self._rng)
@@ -191,48 +181,3 @@ def _ending(case: Case, call: Call) -> NameOperation | Abstain | str:
         return f"refused: {error}"
     against = list(objections(case, ending))
     return f"refused: {'; '.join(against)}" if against else ending
-
-
-def _named(case: Case, ending: NameOperation, told: dict[str, object]) -> Verdict:
-    operation = case.operations[ending.key]
-    reason = hostile.clean(ending.reason, len(ending.reason))
-    return Verdict(
-        graph_id=case.answer.graph_id,
-        answer=case.answer.key,
-        error_type=ending.error_type,
-        explanation=f"A model that explored the case names {in_words(operation)}: {reason}",
-        decisive=(Decisive(operation=ending.key, error_type=ending.error_type),),
-        score=SCORE,
-        basis=("model",),
-        method=AGENT,
-        evidence=tuple(_claim(case, ref) for ref in dict.fromkeys(ending.evidence)),
-        lineage=case.lineage,
-        absence=absence(case),
-        model=told,
-    )
-
-
-def _abstained(case: Case, ending: Abstain, told: dict[str, object]) -> Verdict:
-    reason = hostile.clean(ending.reason, len(ending.reason))
-    return Verdict(
-        graph_id=case.answer.graph_id,
-        answer=case.answer.key,
-        error_type="insufficient_evidence",
-        explanation=f"A model that explored the case names no operation: {reason}",
-        score=0.0,
-        basis=("model",),
-        method=AGENT,
-        lineage=case.lineage,
-        absence=absence(case),
-        missing=tuple(dict.fromkeys(ending.missing)),
-        model=told,
-    )
-
-
-def _claim(case: Case, ref: str) -> Claim:
-    """Evidence that the model named points at whoever produced it, else first met it."""
-    items = sorted(case.operations.values(), key=lambda item: (item.composite, item.start_ns))
-    made = (item for item in items if ref in item.outputs)
-    met = (item for item in items if ref in named_by(item))
-    span = next(made, None) or next(met, None)
-    return Claim(ref=ref, says="named by the model as evidence", span=span.key if span else None)

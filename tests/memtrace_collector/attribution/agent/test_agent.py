@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from memtrace_collector.attribution.agent.concluded import SCORE
 from memtrace_collector.attribution.agent.ending import NameOperation, objections
-from memtrace_collector.attribution.agent.judge import SCORE, AgentJudge, AgentLimits
+from memtrace_collector.attribution.agent.judge import AgentJudge, AgentLimits
 from memtrace_collector.attribution.agent.rows import ROWS
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices
 from memtrace_collector.attribution.model.endpoint import Endpoint, EndpointError
@@ -117,14 +118,15 @@ def test_an_explorer_names_the_operation_and_every_step_is_kept() -> None:
     assert verdict.decisive[0].operation == (DECIDE["traceId"], DECIDE["spanId"])
     assert (verdict.method, verdict.basis, verdict.score) == ("agent", ("model",), SCORE)
     assert all(claim.span is not None for claim in verdict.evidence)
+    (loss,) = [hop for hop in verdict.path if hop.decisive]
+    assert (loss.operation, loss.outcome) == (verdict.decisive[0].operation, "lost")
+    assert verdict.path[-1].kind == "answer"
     told = verdict.to_json()["model"]
     assert (told["model"], told["calls"], told["stopped"]) == ("stub-model", 4, None)
     assert told["tokens"] == {"prompt": 4, "completion": 4}
     assert told["cost"] == pytest.approx(12e-6)
-    assert ["search" in told["asked"][0]["reply"], "Lisbon" in told["asked"][1]["prompt"]] == [
-        True,
-        True,
-    ]
+    assert "search" in told["asked"][0]["reply"]
+    assert "Lisbon" in told["asked"][1]["prompt"]
 
 
 REFUSALS = {
