@@ -84,6 +84,7 @@ def _from_lineage(view: View, parts: Sequence[str], values: dict[str, str]) -> P
     question = known.get(view.query or "", "")
     framed = [ref for ref in contexts if question.strip() and question.strip() in known[ref]]
     opening = [ref for ref in parts if _is_system(view, ref)]
+    by_tools = any(_declared_role(view, ref) == "tool" for ref in parts)
     said = [
         ref
         for ref in parts
@@ -99,7 +100,7 @@ def _from_lineage(view: View, parts: Sequence[str], values: dict[str, str]) -> P
         ordered.append(("user", view.query))
     told = [prompts.marked(role, known[ref], values) for role, ref in ordered]
     if contexts or framed:
-        return Prompt(tuple(told))
+        return Prompt(tuple(told), is_assumed=by_tools)
     return _with_loose_values(view, told, values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from memtrace_collector.attribution.replay.repair import (
 )
 from memtrace_collector.attribution.replay.retrieval import Placed
 from memtrace_collector.attribution.view import READS, View
-from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv
 
 RETRIEVAL = "retrieval"
@@ -53,8 +53,29 @@ class Delivery:
     assumed: tuple[str, ...] = ()
 
 
-def deliver(view: View, repair: Repair) -> Delivery:
-    """What the repaired value would have become at the answer's reads."""
+def deliver(view: View, repairs: Iterable[Repair], needed: Container[str]) -> list[Delivery]:
+    """What the repaired values would have become at the answer's reads, one after the other.
+
+    ``needed``: values that the answer needs as well; where no score decides, none of these is
+    pushed out.
+    """
+    reads: dict[OperationKey, Operation] = {}
+    return [_deliver(_Reads(view, reads, needed), repair) for repair in repairs]
+
+
+class _Reads(NamedTuple):
+    """The answer's reads; ``changed`` by the repairs so far."""
+
+    view: View
+    changed: dict[OperationKey, Operation]
+    needed: Container[str]
+
+    def now(self, op: Operation) -> Operation:
+        return self.changed.get(op.key, op)
+
+
+def _deliver(reads: _Reads, repair: Repair) -> Delivery:
+    view = reads.view
     if repair.kind == REMOVE:
         return Delivery((Edit(REMOVE, repair.replaces),), (Step(RETRIEVAL, REMOVED),))
     if repair.kind == DATE:
@@ -69,7 +90,7 @@ def deliver(view: View, repair: Repair) -> Delivery:
     if home is None:
         step = Step(RETRIEVAL, DELIVERED, assumed=True)
         return Delivery((_put(repair, ()),), (step,), (*repair.assumed, RETRIEVAL))
-    return _through_reads(view, repair, home)
+    return _through_reads(reads, repair, home)
 
 
 def _dates(view: View) -> Iterable[Edit]:
@@ -92,15 +113,18 @@ def _put(repair: Repair, order: Sequence[str]) -> Edit:
     )
 
 
-def _through_reads(view: View, repair: Repair, home: Operation) -> Delivery:
-    placed, is_assumed = _at_home(view, repair, home)
-    last = home
+def _through_reads(reads: _Reads, repair: Repair, home: Operation) -> Delivery:
+    view = reads.view
+    last = reads.now(home)
+    placed, is_assumed = _at_home(reads, repair, last)
+    reads.changed[home.key] = retrieval.with_delivered(last, placed.delivered)
     for op in later_reranks(view, home):
         if not placed.is_delivered:
             break
-        placed, guessed = _at_rerank(repair, op)
+        last = reads.now(op)
+        placed, guessed = _at_rerank(reads, repair, last)
+        reads.changed[op.key] = retrieval.with_delivered(last, placed.delivered)
         is_assumed |= guessed
-        last = op
     outcome = DELIVERED if placed.is_delivered else STILL_CUT
     step = Step(RETRIEVAL, outcome, is_assumed, placed.rank)
     others = {ref for op in view.reads if op.key != last.key for ref in op.delivered}
@@ -120,41 +144,45 @@ def _through_reads(view: View, repair: Repair, home: Operation) -> Delivery:
     return Delivery(edits, (step,), assumed)
 
 
-def _at_home(view: View, repair: Repair, op: Operation) -> tuple[Placed, bool]:
+def _at_home(reads: _Reads, repair: Repair, op: Operation) -> tuple[Placed, bool]:
     """Where the read would have ranked it; whether that had to be assumed."""
+    view, keep = reads.view, reads.needed
     if repair.at == op.key:
         inside = retrieval.in_place_of(op, repair.ref, repair.replaces)
         if inside is not None and inside.is_delivered:
             return inside, False
-        return retrieval.at_rank(op, repair.ref, _rank_before(op, repair.ref)), False
+        rank_before = _rank_before(op, repair.ref)
+        found = retrieval.at_rank(op, repair.ref, rank_before, keep=keep)
+        return found, not found.is_delivered
     asked = set(queries_of(op))
     if repair.at is not None and view.query is not None and view.query not in asked:
         rank = _rank_for_the_question(view, repair.ref)
         if rank is not None:
-            return retrieval.at_rank(op, repair.ref, rank), False
+            found = retrieval.at_rank(op, repair.ref, rank, keep=keep)
+            return found, not found.is_delivered
     else:
         score = _recorded_score(view, op, repair.ref)
         if score is not None:
-            found = retrieval.by_score(op, repair.ref, score, instead_of=repair.replaces)
-            if found is not None:
-                return found, False
-    return _guess(op, repair), True
+            scored = retrieval.by_score(op, repair.ref, score, instead_of=repair.replaces)
+            if scored is not None:
+                return scored, False
+    return _guess(reads, repair, op), True
 
 
-def _at_rerank(repair: Repair, op: Operation) -> tuple[Placed, bool]:
+def _at_rerank(reads: _Reads, repair: Repair, op: Operation) -> tuple[Placed, bool]:
     score = retrieval.score_of(op, repair.ref)
     if score is not None:
         found = retrieval.by_score(op, repair.ref, score, instead_of=repair.replaces)
         if found is not None:
             return found, False
-    return _guess(op, repair), True
+    return _guess(reads, repair, op), True
 
 
-def _guess(op: Operation, repair: Repair) -> Placed:
+def _guess(reads: _Reads, repair: Repair, op: Operation) -> Placed:
     inside = retrieval.in_place_of(op, repair.ref, repair.replaces)
     if inside is not None and inside.is_delivered:
         return inside
-    return retrieval.last_within(op, repair.ref)
+    return retrieval.last_within(op, repair.ref, keep=reads.needed)
 
 
 def _rank_before(op: Operation, ref: str) -> int:

@@ -14,7 +14,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
-from memtrace_collector.attribution.needs import Need, answered, classify
+from memtrace_collector.attribution.needs import Need, answered, classify, states
 from memtrace_collector.attribution.replay import outcome
 from memtrace_collector.attribution.replay.answer import Answering
 from memtrace_collector.attribution.replay.assembly import (
@@ -140,12 +140,13 @@ class Replayer:
         repairs = plan(view, verdict.to_json())
         if isinstance(repairs, Refusal):
             return _refused(repairs)
-        deliveries = [deliver(view, repair) for repair in repairs]
+        need = classify(view.question or "", case.flag.expected, view.asked_on)
+        needed = _needed(view, need).union(repair.ref for repair in repairs)
+        deliveries = deliver(view, repairs, needed)
         call = read_call(self._attributes_of(case.answer.key))
         test = _test(view, repairs, deliveries, call)
         if isinstance(test, Refusal):
             return _refused(test, _steps(deliveries), _assumed(deliveries))
-        need = classify(view.question or "", case.flag.expected, view.asked_on)
         missing = self._why_not_asked(test, need)
         if missing is not None or self._answering is None:
             return _partly(test, missing or _NO_ENDPOINT)
@@ -243,6 +244,16 @@ def _test(
         rebuilt.prompt,
         (*_steps(deliveries), *rebuilt.steps),
         tuple(dict.fromkeys((*_assumed(deliveries), *rebuilt.assumed))),
+    )
+
+
+def _needed(view: View, need: Need) -> frozenset[str]:
+    """The delivered values that give one of the things that were needed."""
+    said = {ref: view.text(ref) or "" for op in view.reads for ref in op.delivered}
+    return frozenset(
+        ref
+        for ref, content in said.items()
+        if any(states(item, content) is True for item in need.items)
     )
 
 

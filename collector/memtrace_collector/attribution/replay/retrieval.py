@@ -5,8 +5,9 @@ Recorded scores, ranks and limits decide; where they do not, the caller says wha
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.graph.facts import Operation
@@ -85,17 +86,36 @@ def by_score(op: Operation, ref: str, score: float, *, instead_of: str = "") -> 
     return _placed(op, others, ref, place, passes=passes)
 
 
-def at_rank(op: Operation, ref: str, rank: int, *, instead_of: str = "") -> Placed:
-    """The read with ``ref`` delivered at ``rank`` (from 1), or last when there is less room."""
+def at_rank(
+    op: Operation,
+    ref: str,
+    rank: int,
+    *,
+    instead_of: str = "",
+    keep: Container[str] = (),
+) -> Placed:
+    """The read with ``ref`` delivered at ``rank`` (from 1), or last when there is less room.
+
+    Who falls out is the lowest ranked that is not in ``keep``; where all are, there is
+    no room and ``ref`` is not delivered.
+    """
     others = [c for c in candidates(op) if c.ref not in (ref, instead_of)]
     limit = capacity(op)
     last = limit if limit is not None else sum(not c.reason for c in others) + 1
-    return _placed(op, others, ref, max(0, min(rank, last) - 1))
+    place = max(0, min(rank, last) - 1)
+    if limit is None or len(op.delivered) < limit or instead_of in op.delivered:
+        return _placed(op, others, ref, place)
+    out = next((c for c in reversed(op.delivered) if c not in keep and c != ref), None)
+    if ref in op.delivered or out is None:
+        return Placed(op.delivered, place + 1, ref in op.delivered)
+    kept = [c for c in op.delivered if c != out]
+    kept.insert(min(place, len(kept)), ref)
+    return Placed(tuple(kept), kept.index(ref) + 1, is_delivered=True)
 
 
-def last_within(op: Operation, ref: str) -> Placed:
+def last_within(op: Operation, ref: str, *, keep: Container[str] = ()) -> Placed:
     """The read with ``ref`` as the last that it delivers."""
-    return at_rank(op, ref, len(op.delivered) + 1)
+    return at_rank(op, ref, len(op.delivered) + 1, keep=keep)
 
 
 def in_place_of(op: Operation, ref: str, old: str) -> Placed | None:
@@ -107,6 +127,12 @@ def in_place_of(op: Operation, ref: str, old: str) -> Placed | None:
     if not candidates(op)[place].reason:
         return at_rank(op, ref, place + 1, instead_of=old)
     return Placed(op.delivered, place + 1, is_delivered=False)
+
+
+def with_delivered(op: Operation, delivered: tuple[str, ...]) -> Operation:
+    """The read as it would have been recorded, had it delivered these."""
+    scores = tuple(score_of(op, ref) for ref in delivered)
+    return dataclasses.replace(op, delivered=delivered, scores=scores)
 
 
 def _placed(

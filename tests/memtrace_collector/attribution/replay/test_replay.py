@@ -321,3 +321,57 @@ def test_every_vector_ends_in_a_result_with_a_reason(name: str) -> None:
     assert replay.reason
     assert len(replay.reason) < 200
     json.dumps(replay.to_json())
+
+
+def _languages(*, k: int) -> tuple[Case, tuple[str, ...]]:
+    """Three languages were stored; two repairs have to find room at one read."""
+    script = Script()
+    message, polish = script.remember("I speak Polish.", "User speaks Polish", "1")
+    _, dutch = script.remember("I speak Dutch.", "User speaks Dutch", "2")
+    _, swahili = script.remember("I speak Swahili.", "User speaks Swahili", "3")
+    others = [script.remember(f"I like {x}.", f"User likes {x}", x)[1] for x in ("tea", "cake")]
+    script.ask("Which languages do I speak?")
+    script.add(
+        "retrieve",
+        inputs=(script.query,),
+        delivered=(polish, *others)[:k],
+        limits={"k": k},
+        dropped=tuple(
+            Dropped(ref, None, "limit", k + 1 + i) for i, ref in enumerate((dutch, swahili))
+        ),
+    )
+    script.answer("Polish.", script.assemble(*(polish, *others)[:k]))
+    script.flag("Polish, Dutch and Swahili", message)
+    return cases.scripted(script), (dutch, swahili)
+
+
+def _all_of_them(request: dict[str, Any]) -> str:
+    prompt = str(request["messages"])
+    return ", ".join(each for each in ("Polish", "Dutch", "Swahili") if each in prompt)
+
+
+def _ranked_out(case: Case, refs: tuple[str, ...]) -> Verdict:
+    read = next(op for op in case.operations.values() if op.step == "retrieve")
+    decisive = tuple(
+        Decisive(operation=read.key, error_type="ranked_out", last_right=ref) for ref in refs
+    )
+    return dataclasses.replace(attribute(case), error_type="ranked_out", decisive=decisive)
+
+
+def test_several_repairs_share_the_room_of_one_read() -> None:
+    case, refs = _languages(k=3)
+    with OpenAIStub(_all_of_them) as stub:
+        replay = cases.replay(case, stub.base_url, _ranked_out(case, refs), runs=1)
+    assert replay.result == "confirmed"
+    repaired = prompts(stub)[0]
+    assert "tea" not in repaired
+    assert "cake" not in repaired
+    assert repaired.count("User speaks") == 3
+
+
+def test_a_limit_without_room_for_all_that_is_needed_refutes_nothing() -> None:
+    case, refs = _languages(k=1)
+    with OpenAIStub(_all_of_them) as stub:
+        replay = cases.replay(case, stub.base_url, _ranked_out(case, refs), runs=1)
+    assert replay.result == "inconclusive"
+    assert stub.chat_requests == []

@@ -129,3 +129,11 @@ def test_what_a_filter_hid_is_no_candidate() -> None:
     hidden = Dropped("mem:s:hidden@1", 0.99, "filter")
     with_hidden = Operation(**{f: getattr(op, f) for f in op.__slots__} | {"dropped": (hidden,)})
     assert [c.ref for c in retrieval.candidates(with_hidden)] == ["mem:s:0@1"]
+
+
+def test_where_no_score_decides_what_is_needed_is_not_pushed_out() -> None:
+    op = read([0.9, 0.8, 0.7], k=3)
+    placed = retrieval.last_within(op, NEW, keep={"mem:s:2@1"})
+    assert placed == retrieval.Placed(("mem:s:0@1", "mem:s:2@1", NEW), 3, True)
+    crowded = retrieval.last_within(op, NEW, keep=set(op.delivered))
+    assert crowded == retrieval.Placed(op.delivered, 3, False)
