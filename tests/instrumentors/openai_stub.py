@@ -80,6 +80,11 @@ class OpenAIStub:
         with self._lock:
             self._replies.extend(replies)
 
+    def respond_with(self, respond: Respond) -> None:
+        """Answer from now on by another function."""
+        with self._lock:
+            self._respond = respond
+
     def __enter__(self) -> OpenAIStub:
         self._thread.start()
         return self

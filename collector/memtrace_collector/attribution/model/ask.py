@@ -89,24 +89,32 @@ class Asker:
     def answer(self, doubt: Doubt, case: Budget, record: Record) -> bool | None:
         """Yes, no, or nothing to build on; ``record.stopped`` says if no more can be asked."""
         found = questions.units(doubt)
-        if not found.texts:
+        if not found.best:
             return None
         try:
-            return self._over_units(doubt, found, case, record)
+            others = self._others(doubt, case, record)
+            return self._over_units(doubt, found, others, case, record)
         except _StoppedError:
             return None
 
     def _over_units(
-        self, doubt: Doubt, found: questions.Units, case: Budget, record: Record
+        self,
+        doubt: Doubt,
+        found: questions.Units,
+        others: tuple[str, ...],
+        case: Budget,
+        record: Record,
     ) -> bool | None:
-        others = self._others(doubt, case, record)
-        said = []
-        for unit in found.texts:
-            answer = self._of_unit(doubt, unit, others, case, record)
-            if answer:
-                return True
-            said.append(answer)
-        return False if found.complete and all(each is False for each in said) else None
+        best = [self._of_unit(doubt, unit, others, case, record) for unit in found.best]
+        if any(best):
+            return True if False not in best else None
+        if not found.complete or None in best:
+            return None
+        further = [*found.rest, *filter(None, [found.together])]
+        for unit in further:
+            if self._of_unit(doubt, unit, others, case, record) is not False:
+                return None
+        return False
 
     def _of_unit(
         self, doubt: Doubt, unit: str, others: tuple[str, ...], case: Budget, record: Record

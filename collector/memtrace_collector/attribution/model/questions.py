@@ -3,8 +3,9 @@
 The model is not told which option is expected, so that words in the content that do not say the
 needed information cannot ask for it either; two control texts, of which one gives a known option
 and one gives none, show whether the content has taken over; a yes is asked twice, in another
-order. No two values share a prompt, so none can speak for another; a no must hold for every
-sentence alone, so that what was added to a value cannot silence the rest of it.
+order. No two values share a prompt, and no two sentences of a value until each was read alone, so
+that none can speak for another: a yes comes from a sentence that has as many of the needed words
+as any, a no must hold for every sentence, and sentences that contradict each other give neither.
 """
 
 from __future__ import annotations
@@ -58,11 +59,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What of a value may give the item: the whole, where it is short, and its sentences.
-    ``complete``: there are no others."""
+    """What of a value may give the item.
 
-    texts: tuple[str, ...]
-    complete: bool
+    ``best``: its sentences on the subject that have most of the needed words; ``rest``: the
+    others on the subject; ``together``: the whole value, where it is short and has several
+    sentences; ``complete``: no sentence on the subject is left out or cut.
+    """
+
+    best: tuple[str, ...]
+    rest: tuple[str, ...] = ()
+    together: str = ""
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +122,32 @@ class Rendered:
 
 
 def units(doubt: Doubt) -> Units:
-    """The sentences of the doubtful value that say something on its subject, the best first."""
-    found: dict[str, tuple[int, int]] = {}
-    is_whole = True
+    """The sentences of the doubtful value that say something on its subject.
+
+    A reply of which no sentence has a needed word is read as one text: nothing says which of
+    its sentences answers.
+    """
+    found: dict[str, int] = {}
+    complete = True
     for part in text.sentences(doubt.content):
         tokens = text.content_tokens(part)
         if _bears_on(doubt, part, tokens):
+            complete = complete and len(part) <= MAX_UNIT_CHARACTERS
             shown = hostile.clean(part, MAX_UNIT_CHARACTERS)
-            is_whole = is_whole and len(part) <= MAX_UNIT_CHARACTERS
-            found[shown] = (-len(tokens & doubt.item.tokens), -len(tokens & doubt.subject))
-    ranked = sorted(found, key=found.__getitem__)
+            found[shown] = len(tokens & doubt.item.tokens)
+    ranked = sorted(found, key=lambda shown: -found[shown])
     is_short = len(doubt.content) <= MAX_WHOLE_CHARACTERS
-    together = [hostile.clean(doubt.content, MAX_WHOLE_CHARACTERS)] if ranked and is_short else []
-    texts = dict.fromkeys([*together, *ranked[:MAX_UNITS]])
-    return Units(tuple(texts), is_whole and len(ranked) <= MAX_UNITS)
+    whole = hostile.clean(doubt.content, MAX_WHOLE_CHARACTERS) if is_short else ""
+    if not ranked or (doubt.kind == ANSWERS and not found[ranked[0]] and whole):
+        return Units((whole,) if ranked else ())
+    most = found[ranked[0]]
+    asked = ranked[:MAX_UNITS]
+    return Units(
+        tuple(shown for shown in asked if found[shown] == most),
+        tuple(shown for shown in asked if found[shown] < most),
+        whole if whole not in found else "",
+        complete and len(ranked) <= MAX_UNITS,
+    )
 
 
 def _bears_on(doubt: Doubt, part: str, tokens: frozenset[str]) -> bool:

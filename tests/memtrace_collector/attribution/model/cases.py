@@ -44,8 +44,15 @@ def case_from(facts: Iterable[SpanFacts], *, evidence_given: bool = True) -> Cas
 
 
 @contextmanager
-def asking(
-    base_url: str,
+def endpoint_at(base_url: str, **options: Any) -> Iterator[Endpoint]:
+    options = {"timeout_seconds": 5.0, "retries": 0, **options}
+    with closing(Endpoint("stub-model", base_url=base_url, **options)) as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def judge_with(
+    endpoint: Endpoint,
     *,
     method: str = AUTO,
     cut: float = 0.8,
@@ -53,17 +60,17 @@ def asking(
     run: Limits = NO_LIMIT,
     cache: Path | None = None,
     metrics: Metrics = NULL_METRICS,
-    seed: int | None = 7,
-    **endpoint: Any,
+    seed: int = 7,
 ) -> Iterator[ModelJudge]:
-    rng = random.Random(seed) if seed is not None else None
-    endpoint = {"timeout_seconds": 5.0, "retries": 0, **endpoint}
-    with (
-        closing(Endpoint("stub-model", base_url=base_url, **endpoint)) as asked,
-        closing(Cache(cache)) as kept,
-    ):
-        asker = Asker(asked, kept, Budget(run, PRICES), _price, metrics, rng)
+    with closing(Cache(cache)) as kept:
+        asker = Asker(endpoint, kept, Budget(run, PRICES), _price, metrics, random.Random(seed))
         yield ModelJudge(asker, _budget(case), method, cut)
+
+
+@contextmanager
+def asking(base_url: str, **options: Any) -> Iterator[ModelJudge]:
+    with endpoint_at(base_url) as endpoint, judge_with(endpoint, **options) as judge:
+        yield judge
 
 
 def _price(usage: Usage) -> float:

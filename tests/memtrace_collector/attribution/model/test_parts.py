@@ -70,7 +70,7 @@ def test_a_mark_occurs_in_no_content() -> None:
 def test_a_long_value_is_read_by_its_sentences_on_the_subject_and_cannot_get_a_no() -> None:
     said = "Aunt Rosa lives in a flat. " + "The weather was fine. " * 60
     units = questions.units(doubt(said))
-    assert units.texts == ("Aunt Rosa lives in a flat.",)
+    assert units.best == ("Aunt Rosa lives in a flat.",)
     assert units.complete
     flood = " ".join(f"Aunt Rosa lives near number {n}." for n in range(9))
     assert not questions.units(doubt(flood)).complete
