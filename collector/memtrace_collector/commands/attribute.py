@@ -64,6 +64,7 @@ def attribute(
     Example:
       memtrace-otel attribute --method rules --format json
       memtrace-otel attribute --method auto --model gpt-5-mini --base-url http://localhost:8000/v1
+      memtrace-otel attribute --replay --runs 5
     """
     check_method(method)
     if on_terminal():

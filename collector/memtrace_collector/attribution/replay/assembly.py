@@ -166,6 +166,8 @@ def _apply(view: View, told: list[Message], edit: Edit) -> tuple[str, bool]:
 
 def _put(view: View, told: list[Message], edit: Edit) -> tuple[str, bool]:
     """In the place of the wrong value, else beside its neighbours, else where there is room."""
+    if edit.is_relative and edit.day and not any(prompts.has_day(each.text) for each in told):
+        edit = edit._replace(text=f"[{edit.day.isoformat()}] {edit.text}")
     if edit.old and _change(
         told, lambda m: prompts.replaced(m, edit.old, edit.ref, edit.text, edit.day)
     ):

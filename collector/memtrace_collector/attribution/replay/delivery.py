@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
+from memtrace_collector.attribution import dates
 from memtrace_collector.attribution.refs import kind, queries_of
 from memtrace_collector.attribution.replay import retrieval
 from memtrace_collector.attribution.replay.outcome import Step
@@ -40,6 +41,8 @@ class Edit(NamedTuple):
     ref: str = ""
     text: str = ""
     day: date | None = None
+    is_relative: bool = False
+    """Its text has words such as "yesterday", which say nothing without the day."""
     ahead: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
 
@@ -108,6 +111,7 @@ def _put(repair: Repair, order: Sequence[str]) -> Edit:
         ref=repair.ref,
         text=repair.text,
         day=repair.day,
+        is_relative=any(phrase.relative for phrase in dates.phrases(repair.text, repair.day)),
         ahead=tuple(reversed(order[:place])),
         behind=tuple(order[place + 1 :]),
     )

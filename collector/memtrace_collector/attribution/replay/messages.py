@@ -141,6 +141,11 @@ def appended(message: Message, ref: str, text: str, before: str = "") -> Message
     return _with_mark(spliced(message, start, start, f"- {text}\n"), start + 2, len(text), ref)
 
 
+def has_day(text: str) -> bool:
+    """Whether a text names a day as prompts stamp their items (ISO 8601)."""
+    return _DATE.search(text) is not None
+
+
 def joined(messages: Sequence[Message]) -> str:
     return "\n".join(message.text for message in messages)
 

@@ -375,3 +375,65 @@ def test_a_limit_without_room_for_all_that_is_needed_refutes_nothing() -> None:
         replay = cases.replay(case, stub.base_url, _ranked_out(case, refs), runs=1)
     assert replay.result == "inconclusive"
     assert stub.chat_requests == []
+
+
+def test_a_message_with_words_such_as_tomorrow_brings_its_day_along() -> None:
+    script = Script()
+    script.day(3)
+    message = script.say("My tax appointment is tomorrow.")
+    (fact,) = script.extract(message, "User has a tax appointment on 15 March 2026")
+    script.decide(fact, "ADD")
+    stored = script.create("1", "User has a tax appointment on 15 March 2026", fact)
+    script.ask("When was my tax appointment?")
+    script.reply("On 15 March 2026.", stored)
+    script.flag("5 January 2026", message)
+    case = cases.scripted(script)
+    assert attribute(case).error_type == "distortion"
+    with OpenAIStub(lambda _: "I do not know.") as stub:
+        cases.replay(case, stub.base_url, runs=1)
+    assert "- [2026-01-04] My tax appointment is tomorrow." in prompts(stub)[0]
+
+
+def test_a_reranking_that_dropped_it_lets_it_through() -> None:
+    script = Script()
+    message, lisbon = script.remember("I live in Lisbon.", "User lives in Lisbon", "1")
+    others = [script.remember(f"I like {x}.", f"User likes {x}", x)[1] for x in ("tea", "cake")]
+    script.ask("Which city do I live in?")
+    script.retrieve(lisbon, *others)
+    script.add(
+        "rerank",
+        inputs=(script.query, lisbon, *others),
+        delivered=tuple(others),
+        dropped=(Dropped(lisbon, 0.1, "rerank", 3),),
+        limits={"k": 2},
+    )
+    script.answer("I do not know.", script.assemble(*others))
+    script.flag("Lisbon", message)
+    case = cases.scripted(script)
+    assert attribute(case).error_type == "ranked_out"
+    with OpenAIStub(cases.reader()) as stub:
+        replay = cases.replay(case, stub.base_url, runs=1)
+    assert (replay.result, replay.assumed) == ("confirmed", ())
+    repaired = prompts(stub)[0]
+    assert repaired.index("Lisbon") < repaired.index("tea")
+    assert "cake" not in repaired
+
+
+def test_what_should_have_been_forgotten_is_taken_out_of_the_prompt() -> None:
+    script = Script()
+    _, dog = script.remember("I have a dog.", "User has a dog", "2")
+    _, salary = script.remember("My salary is 4100 euros.", "Salary is 4100 euros", "1")
+    script.day(2)
+    request = script.say("Please forget my salary.")
+    script.extract(request)
+    script.decide(None, "NOOP", inputs=(request,))
+    script.ask("What is my salary?")
+    script.reply("It is 4100 euros.", dog, salary)
+    script.flag("")
+    case = cases.scripted(script)
+    assert attribute(case).error_type == "not_deleted"
+    with OpenAIStub(cases.reader(["4100"])) as stub:
+        replay = cases.replay(case, stub.base_url, runs=1)
+    assert replay.result == "confirmed"
+    assert "Salary" not in prompts(stub)[0]
+    assert "User has a dog" in prompts(stub)[0]
