@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,6 +17,8 @@ ALSO = "also"
 _NEVER_ABOUT_A_MESSAGE = (
     "not_searched", "declined", "took_another", "call_failed", "right_but_flagged",
 )  # fmt: skip
+_SAID_ON = re.compile(r" \(said on [^)]*\)")
+_TEMPORAL_ONLY = ("re_stamped", "date_stripped")
 _PEOPLE = ("Alex", "Robin", "Sam", "Chris")
 
 
@@ -65,16 +68,23 @@ def draft(kind: str, material: Material, message: str = "") -> Draft | None:
 
     None where this kind makes no sense for this question.
     """
-    unanswerable = not material.question.expected
-    if unanswerable != (kind in UNANSWERABLE):
+    question = material.question
+    if not fits(kind, question):
         return None
-    if unanswerable:
-        return UNANSWERABLE[kind](material, material.chance.choice(material.question.near))
+    if kind in UNANSWERABLE:
+        return UNANSWERABLE[kind](material, material.chance.choice(question.near))
     if kind in _NEVER_ABOUT_A_MESSAGE:
         return material.with_planting(kind)
-    place = message or material.chance.choice(material.question.evidence)
+    place = message or material.chance.choice(question.evidence)
     make = _SPECIAL.get(kind)
     return make(material, place) if make else material.with_planting(kind, place)
+
+
+def fits(kind: str, question: Question) -> bool:
+    """Whether a fault of ``kind`` can be planted for this question at all."""
+    if kind in _TEMPORAL_ONLY and question.category != TEMPORAL:
+        return False
+    return (not question.expected) == (kind in UNANSWERABLE)
 
 
 def _value_changed(kind: str) -> Make:
@@ -160,19 +170,6 @@ def _other_words(kind: str, key: str) -> Make:
     return make
 
 
-def _re_stamped(material: Material, name: str) -> Draft | None:
-    """A record's words stay, its date becomes that of a later day."""
-    if material.question.category != TEMPORAL:
-        return None
-    return _value_changed("re_stamped")(material, name)
-
-
-def _date_stripped(material: Material, name: str) -> Draft | None:
-    if material.question.category != TEMPORAL:
-        return None
-    return material.with_planting("date_stripped", name)
-
-
 def _merge_dropped(material: Material, name: str) -> Draft | None:
     return material.with_planting("merge_dropped", name, who=material.message(name).speaker)
 
@@ -185,18 +182,19 @@ def _with_earlier_value(kind: str) -> Make:
         if found is None or material.question.category == TEMPORAL:
             return None
         planting = found.plantings[-1]
-        facts = material.carriers(name)
-        wrong = facts[0].replace(planting.detail["old"], planting.detail["new"])
-        place = max(0, _place(found.messages, name) - material.chance.randint(4, 8))
-        evidence, neighbour = material.message(name), found.messages[place]
+        evidence = material.message(name)
+        fact = _SAID_ON.sub("", material.carriers(name)[0])
+        wrong = fact.replace(planting.detail["old"], planting.detail["new"])
+        place = material.chance.randrange(max(1, _place(found.messages, name) // 2))
+        said_at = found.messages[place].said_at - timedelta(seconds=20)
         earlier = replace(
             evidence,
             id=f"{name}/earlier",
             text=wrong,
-            facts=(wrong,),
-            said_at=neighbour.said_at - timedelta(seconds=20),
+            facts=(f"{wrong.rstrip('.')} (said on {day(said_at)})",),
+            said_at=said_at,
         )
-        detail = {**planting.detail, "earlier": earlier.id, "text": wrong}
+        detail = {**planting.detail, "earlier": earlier.id, "text": earlier.facts[0]}
         return replace(
             found,
             messages=_inserted(found.messages, place, earlier),
@@ -273,8 +271,7 @@ _SPECIAL: dict[str, Make] = {
     "wrong_namespace": _elsewhere("wrong_namespace"),
     "query_lost": _other_words("query_lost", "new"),
     "missed": _other_words("missed", "as_if"),
-    "re_stamped": _re_stamped,
-    "date_stripped": _date_stripped,
+    "re_stamped": _value_changed("re_stamped"),
     "merge_dropped": _merge_dropped,
     "left_beside": _with_earlier_value("left_beside"),
     "stale_index": _with_earlier_value("stale_index"),

@@ -23,7 +23,8 @@ SAID_TWICE = ("left_out", "deleted", "written_over")
 """Said twice, lost by this fault, and the second time not extracted, which is also a cause."""
 CONTROL = "control"
 MakeDraft = Callable[[Material], "Draft | None"]
-_ATTEMPTS = 12
+Fits = Callable[[Question], bool]
+_ATTEMPTS = 40
 """Questions tried for each case that is wanted."""
 
 
@@ -47,7 +48,11 @@ def plan(dialogues: Sequence[Dialogue], wanted: Wanted) -> list[PlannedCase]:
     of the dialogues without the held-out kinds. Where too few questions fit a kind, it gets
     fewer cases.
     """
-    kept = [d for d in dialogues if (d.id in HELD_OUT_DIALOGUES) == wanted.held_out]
+    kept = [
+        replace(d, questions=tuple(q for q in d.questions if is_well_posed(d, q)))
+        for d in dialogues
+        if (d.id in HELD_OUT_DIALOGUES) == wanted.held_out
+    ]
     if not kept:
         return []
     cases: list[PlannedCase] = []
@@ -67,6 +72,18 @@ def _applicable(system: str, wanted: Wanted) -> Iterator[FaultKind]:
             yield kind
 
 
+def _any_question(_question: Question) -> bool:
+    return True
+
+
+def _has_one_message(question: Question) -> bool:
+    return len(question.evidence) == 1
+
+
+def _has_two_messages(question: Question) -> bool:
+    return len(question.evidence) > 1
+
+
 class _Planner:
     """The cases of one system."""
 
@@ -80,7 +97,10 @@ class _Planner:
         def make(material: Material) -> Draft | None:
             return drafts.draft(kind.name, material)
 
-        return self._cases(kind.name, self._wanted.per_kind, make)
+        def fits(question: Question) -> bool:
+            return drafts.fits(kind.name, question)
+
+        return self._cases(kind.name, self._wanted.per_kind, make, fits)
 
     def controls(self) -> list[PlannedCase]:
         return self._cases(CONTROL, self._wanted.controls, lambda material: material.draft)
@@ -88,25 +108,27 @@ class _Planner:
     def double(self) -> list[PlannedCase]:
         """Two faults each: both needed, or the same thing said and lost twice."""
         known = {kind.name for kind in _applicable(self._system, self._wanted)}
-        makers = {
-            f"both-{'+'.join(pair)}": _both_needed(*pair)
-            for pair in BOTH_NEEDED
-            if known.issuperset(pair)
-        }
-        makers |= {
-            f"twice-{kind}": _twice(kind) for kind in SAID_TWICE if known >= {kind, "left_out"}
-        }
-        each = -(-self._wanted.two_faults // len(makers)) if makers else 0
-        return [case for name, make in makers.items() for case in self._cases(name, each, make)]
+        both = [pair for pair in BOTH_NEEDED if known.issuperset(pair)]
+        twice = [kind for kind in SAID_TWICE if known >= {kind, "left_out"}]
+        each = -(-self._wanted.two_faults // max(1, len(both) + len(twice)))
+        cases = []
+        for pair in both:
+            name = f"both-{'+'.join(pair)}"
+            cases += self._cases(name, each, _both_needed(*pair), _has_two_messages)
+        for kind in twice:
+            cases += self._cases(f"twice-{kind}", each, _twice(kind), _has_one_message)
+        return cases
 
-    def _cases(self, name: str, count: int, make: MakeDraft) -> list[PlannedCase]:
+    def _cases(
+        self, name: str, count: int, make: MakeDraft, fits: Fits = _any_question
+    ) -> list[PlannedCase]:
         chance = random.Random(self._seed(name))  # noqa: S311 - repeatable on purpose
         found: list[PlannedCase] = []
         tried = 0
         for dialogue, question in self._questions(chance):
             if len(found) == count or tried == count * _ATTEMPTS:
                 break
-            if not is_well_posed(dialogue, question):
+            if not fits(question):
                 continue
             tried += 1
             said = window(dialogue, question, chance)
@@ -123,13 +145,11 @@ class _Planner:
         return f"{self._wanted.seed}/{self._system}/{name}/{self._split}"
 
     def _questions(self, chance: random.Random) -> Iterator[tuple[Dialogue, Question]]:
-        """Every question once; dialogues and categories take turns."""
-        stacks: list[list[tuple[Dialogue, Question]]] = []
-        for dialogue in self._dialogues:
-            by_category: dict[str, list[tuple[Dialogue, Question]]] = {}
-            for question in dialogue.questions:
-                by_category.setdefault(question.category, []).append((dialogue, question))
-            stacks += by_category.values()
+        """Every question once; dialogues take turns, categories come as often as in the data."""
+        stacks = [
+            [(dialogue, question) for question in dialogue.questions]
+            for dialogue in self._dialogues
+        ]
         for stack in stacks:
             chance.shuffle(stack)
         chance.shuffle(stacks)

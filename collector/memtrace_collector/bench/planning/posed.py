@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from memtrace_collector.bench.dialogue import Dialogue, Question
-from memtrace_collector.bench.stand_in.writing import TEMPORAL, needed_stems
-from memtrace_collector.demo.language import content_stems
+from memtrace_collector.bench.stand_in.writing import TEMPORAL, needed_stems, stems
 
+OPEN_DOMAIN = "open_domain"
 _TOGETHER = 0.6
 """Share of the expected words that the messages of the evidence must say together."""
 
@@ -13,24 +13,28 @@ _TOGETHER = 0.6
 def is_well_posed(dialogue: Dialogue, question: Question) -> bool:
     """Whether a fault at one message of the evidence is the cause of a wrong answer.
 
-    A message that says nothing of its own would be missed by nobody: of several messages, each
-    must say a word of the expected answer that none of the others says.
+    The messages must say most of the expected answer, unless it is worked out from a date or
+    inferred. One that says nothing of its own would be missed by nobody: of several messages,
+    each must say a word of the expected answer that none of the others says.
     """
-    if len(question.evidence) < 2:
+    if not question.expected:
         return True
-    if question.category == TEMPORAL:
-        return False
     said = [needed_stems(m, question) for m in dialogue.messages if m.id in question.evidence]
     if len(said) != len(question.evidence):
         return False
-    for place, own in enumerate(said):
-        others = frozenset().union(*said[:place], *said[place + 1 :])
-        if not own - others:
-            return False
+    if question.category in (OPEN_DOMAIN, TEMPORAL):
+        return len(said) == 1
     wanted = wanted_stems(question)
-    return len(frozenset().union(*said) & wanted) >= _TOGETHER * len(wanted)
+    told = frozenset().union(
+        *(stems(m.text) for m in dialogue.messages if m.id in question.evidence)
+    )
+    if not wanted or len(told & wanted) < _TOGETHER * len(wanted):
+        return False
+    return all(
+        own - frozenset().union(*said[:place], *said[place + 1 :]) for place, own in enumerate(said)
+    )
 
 
 def wanted_stems(question: Question) -> frozenset[str]:
     """The expected answer's stems that are not the question's."""
-    return frozenset(content_stems(question.expected)) - frozenset(content_stems(question.text))
+    return stems(question.expected) - stems(question.text)

@@ -6,12 +6,12 @@ import random
 from collections.abc import Collection, Sequence
 
 from memtrace_collector.bench.dialogue import Dialogue, Message, Question
-from memtrace_collector.bench.stand_in.writing import needed_stems
-from memtrace_collector.demo.language import content_stems
+from memtrace_collector.bench.stand_in.writing import needed_stems, stems
 
 SMALLEST, LARGEST = 25, 60
 """Messages in a window."""
 _AROUND = 4
+_SAME = 0.5
 _LONGEST = 2_500
 """Characters: a longer distractor would be most of the prompt."""
 
@@ -19,8 +19,8 @@ _LONGEST = 2_500
 def window(dialogue: Dialogue, question: Question, chance: random.Random) -> tuple[Message, ...]:
     """Messages in order, all before the question: those around the evidence, and distractors.
 
-    A distractor that says itself what a message of the evidence says is left out: with it, losing
-    the evidence would not lose the answer. Empty when the dialogue is too short.
+    A distractor that says itself half of what a message of the evidence says is left out: with
+    it, losing the evidence would not lose the answer. Empty when the dialogue is too short.
     """
     before = [message for message in dialogue.messages if message.said_at < question.asked_at]
     wanted = set(question.evidence) | set(question.near)
@@ -41,10 +41,8 @@ def window(dialogue: Dialogue, question: Question, chance: random.Random) -> tup
 def _is_distractor(message: Message, needs: Sequence[frozenset[str]]) -> bool:
     if len(message.text) > _LONGEST:
         return False
-    stems = set(content_stems(message.text))
-    for fact in message.facts:
-        stems.update(content_stems(fact))
-    return not any(needed <= stems for needed in needs)
+    said = stems(message.text).union(*map(stems, message.facts))
+    return not any(len(needed & said) >= _SAME * len(needed) for needed in needs)
 
 
 def _chosen(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memtrace_collector.bench.stand_in.writing import MONTHS
-from memtrace_collector.demo.language import STOPWORDS, content_stems, words
+from memtrace_collector.demo.language import content_stems
 
 _NUMBERS = (
     "one", "two", "three", "four", "five", "six",
@@ -18,8 +18,12 @@ _DAY = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)}),? (\d{{4}})\b")
 _MONTH = re.compile(rf"\b({'|'.join(MONTHS)})\b")
 _DIGITS = re.compile(r"\b\d+(?:\.\d+)?\b")
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(_NUMBERS)})\b", re.IGNORECASE)
-_NAME = re.compile(r"\b[A-Z][a-z]{2,}\b")
-_WORD = re.compile(r"\b[a-z]{4,}\b")
+_WEEKDAYS = (
+    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
+)  # fmt: skip
+_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})\b")
+_NAME = re.compile(r"(?<=[a-z,] )(?!User\b)[A-Z][a-z]{2,}\b")
+"""A name inside a sentence: its first word may be any."""
 _QUESTION_WORDS = re.compile(
     r"^(?:what|who|whom|whose|when|where|which|how|why)\b"
     r"(?:\s+(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could)\b)?\s*",
@@ -29,6 +33,8 @@ _LATER_DAYS = 9
 _LATER_MONTHS = 4
 _MORE = 3
 _MOST_POOL_WORDS = 5
+_SHORT = 4
+"""Up to so many words, an expected answer is one value that can be another as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +54,11 @@ def change(
     None where they share none that can be changed, or where it would change nothing.
     """
     for old, new in _candidates(expected, question, pool, chance):
-        pattern = re.compile(rf"\b{re.escape(old)}\b")
+        pattern = _word(old)
         if facts and all(pattern.search(fact) for fact in facts):
-            return Change(old, new, pattern.sub(new, expected))
+            written = {match.group() for fact in facts for match in pattern.finditer(fact)}
+            if len(written) == 1:
+                return Change(written.pop(), new, pattern.sub(new, expected))
     return None
 
 
@@ -58,7 +66,7 @@ def altered(expected: str, question: str, pool: Sequence[str], chance: random.Ra
     """The expected answer with another date, number, name or word in it; empty if it has none."""
     return next(
         (
-            re.sub(rf"\b{re.escape(old)}\b", new, expected)
+            _word(old).sub(new, expected)
             for old, new in _candidates(expected, question, pool, chance)
         ),
         "",
@@ -84,6 +92,10 @@ def topic(question: str) -> str:
     return _QUESTION_WORDS.sub("", question.strip()).rstrip("?").strip() or question
 
 
+def _word(text: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(text.rstrip('.'))}(?!\w)", re.IGNORECASE)
+
+
 def _candidates(
     expected: str, question: str, pool: Sequence[str], chance: random.Random
 ) -> Iterator[tuple[str, str]]:
@@ -99,26 +111,21 @@ def _candidates(
     for match in _NUMBER_WORD.finditer(expected):
         place = (_NUMBERS.index(match.group().lower()) + _MORE) % len(_NUMBERS)
         yield match.group(), _NUMBERS[place]
+    for match in _WEEKDAY.finditer(expected):
+        place = (_WEEKDAYS.index(match.group()) + _MORE) % len(_WEEKDAYS)
+        yield match.group(), _WEEKDAYS[place]
+    others = [text for text in pool if _is_another(text, expected, question)]
+    if others and 0 < len(expected.split()) <= _SHORT:
+        yield expected, chance.choice(others)
     asked = set(content_stems(question))
-    for pattern in (_NAME, _WORD):
-        for match in pattern.finditer(expected):
-            old = match.group()
-            if not set(content_stems(old)) or set(content_stems(old)) & asked:
-                continue
-            new = _like(pattern, expected, question, pool, chance)
-            if new and old.lower() not in STOPWORDS:
-                yield old, new
+    names = [n for text in pool for n in _NAME.findall(text) if n not in expected]
+    for match in _NAME.finditer(expected):
+        if names and not set(content_stems(match.group())) & asked:
+            yield match.group(), chance.choice(names)
 
 
-def _like(
-    pattern: re.Pattern[str],
-    expected: str,
-    question: str,
-    pool: Sequence[str],
-    chance: random.Random,
-) -> str:
-    """A word of the same shape from the other answers."""
-    known = set(words(expected)) | set(words(question)) | STOPWORDS
-    found = {w for text in pool for w in pattern.findall(text) if w.lower() not in known}
-    fitting = sorted(word for word in found if content_stems(word))
-    return chance.choice(fitting) if fitting else ""
+def _is_another(text: str, expected: str, question: str) -> bool:
+    """A short answer to another question that shares no word that matters with this one."""
+    stems = set(content_stems(text))
+    known = set(content_stems(expected)) | set(content_stems(question))
+    return 0 < len(text.split()) <= _SHORT and bool(stems) and not stems & known

@@ -153,7 +153,8 @@ class Oracle:
             self._know(self._message(planting.message), detail["same_as"])
         if "earlier" in detail:
             self._outdated[detail["earlier"]] = planting.message
-            self.wrong(detail["text"], detail["earlier"], detail["reply"], wins=True)
+            for text in (detail["text"], self._message(detail["earlier"]).text):
+                self.wrong(text, detail["earlier"], detail["reply"], wins=True)
         if "forget" in detail:
             message = self._message(detail["forget"])
             question = replace(self.question, expected=detail["reply"], evidence=(message.id,))

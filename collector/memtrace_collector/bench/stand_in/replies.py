@@ -43,19 +43,13 @@ def judged(question: Question, said: Said) -> Said:
 
 def reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
     """The reply of a model that makes no fault of its own."""
-    return judged(question, _reply_to(question, reading, chance))
-
-
-def _reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
-    if not question.expected:
-        if reading.misled:
-            return Said(reading.misled.reply, False)
-        return Said(chance.choice(DECLINES), True)
-    if reading.misled:
+    if reading.misled:  # wrong whatever words it shares: it may say the opposite
         return Said(reading.misled.reply, False)
+    if not question.expected:
+        return Said(chance.choice(DECLINES), True)
     if not reading.missing:
         return Said(worded(question.expected, chance), True)
-    return _without_evidence(question, reading, chance)
+    return judged(question, _without_evidence(question, reading, chance))
 
 
 def worded(expected: str, chance: random.Random) -> str:

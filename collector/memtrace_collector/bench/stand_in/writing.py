@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from memtrace_collector.bench.dialogue import Message, Question
 from memtrace_collector.demo.extraction import rephrase
@@ -50,17 +51,20 @@ def stamped(message: Message) -> str:
     return f"[{day(message.said_at)}] {message.speaker}: {message.text}"
 
 
+@lru_cache(maxsize=50_000)
+def stems(text: str) -> frozenset[str]:
+    """The stems of a text, as a set."""
+    return frozenset(content_stems(text))
+
+
 def needed_stems(message: Message, question: Question) -> frozenset[str]:
     """Stems of the expected answer that this evidence message says itself.
 
     Empty where it says it in other words: then only a text that keeps all of its best sentence
     carries it.
     """
-    asked = set(content_stems(question.text))
-    told = set(content_stems(message.text))
-    for fact in message.facts:
-        told.update(content_stems(fact))
-    return frozenset(set(content_stems(question.expected)) - asked) & told
+    told = stems(message.text).union(*map(stems, message.facts))
+    return (stems(question.expected) - stems(question.text)) & told
 
 
 def facts_of(message: Message, question: Question) -> tuple[Fact, ...]:
