@@ -130,7 +130,7 @@ class Finding:
             self._drop_expired(op)
             scores = self._scores(text, entries)
             hits = [Hit(entries[index], scores[index]) for index in order(scores)]
-            kept = self._cut(op, hits[: self._fetch], "fused")
+            kept = self._cut(op, hits[: self._fetch], "fused", self._k)
             self._note_what_was_missed(kept)
             return kept
 
@@ -202,11 +202,18 @@ class Finding:
             op.inputs(query, *(hit.variable for hit in merged))
             scores = self._model.rerank(text, [hit.line for hit in merged])
             hits = [Hit(merged[index].entry, scores[index]) for index in order(scores)]
-            return self._cut(op, hits, "cross_encoder")
+            return self._cut(op, hits, "cross_encoder", self._enough(hits))
 
-    def _cut(self, op: MemoryOperation, hits: Sequence[Hit], kind: str) -> list[Hit]:
+    def _enough(self, hits: Sequence[Hit]) -> int:
+        """The reranking's limit: enough for what speaks of the evidence, unless that is to be
+        beyond it."""
+        if self._model.plantings.fires("reranked_away"):
+            return self._k
+        speaks = self._model.oracle.speaks_of
+        return max(self._k, *(n for n, hit in enumerate(hits, start=1) if speaks(hit.line)), 1)
+
+    def _cut(self, op: MemoryOperation, hits: Sequence[Hit], kind: str, k: int) -> list[Hit]:
         """The first ``k`` above the threshold; the rest is said to be dropped."""
-        k = self._k
         threshold, planted = self._threshold(hits)
         op.score_kind(kind)
         op.limits(k=k, threshold=threshold)
