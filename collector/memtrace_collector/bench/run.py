@@ -14,6 +14,7 @@ from memtrace_collector.bench.running import OnCase, run_unit, why_missing
 from memtrace_collector.errors import UnreachableError, WrongUseError
 
 HINT = "pip install 'memtrace-otel[bench]'"
+_HINTS = {"mem0-2": "name an interpreter that has mem0ai 2.x with --mem0-2-python"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +60,15 @@ def go_on(
     """
     left = _left(folder)
     missing = {
-        system: why for system in left if (why := why_missing(programs.python_of(system), system))
+        system: f"{why}; {_HINTS.get(system, HINT)}"
+        for system in left
+        if (why := why_missing(programs.python_of(system), system))
     }
     folder.save_info(replace(folder.info(), skipped_systems=missing))
     runnable = {system: cases for system, cases in left.items() if system not in missing}
     if left and not runnable:
-        whys = "; ".join(f"{system}: {why}" for system, why in missing.items())
-        raise WrongUseError(f"no pipeline can be run here ({whys}); {HINT}")
+        whys = "\n".join(f"{system}: {why}" for system, why in missing.items())
+        raise WrongUseError(f"no pipeline can be run here: {HINT}\n{whys}")
     return _run(folder, runnable, programs, on_case)
 
 

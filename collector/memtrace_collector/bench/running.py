@@ -30,6 +30,14 @@ _POLL_SECONDS = 0.2
 _STOP_SECONDS = 20.0
 _TAIL_LINES = 15
 _PROBE_SECONDS = 120.0
+_MEM0 = {"mem0-1": "1.", "mem0-2": "2."}
+_PROBE = """
+import importlib.metadata, sys
+import {0}
+found = importlib.metadata.version("mem0ai") if "{1}" else ""
+if not found.startswith("{1}"):
+    sys.exit("mem0ai " + found + " is installed, {1}x is needed")
+"""
 _NOT_INHERITED = ("OTEL_", "MEMTRACE_", "OPENAI_", "MEM0_")
 
 OnCase = Callable[[str, int, int], object]
@@ -43,7 +51,7 @@ def module_of(system: str) -> str:
 
 def why_missing(python: str, system: str) -> str:
     """Why this interpreter cannot run a system's pipeline; empty: it can."""
-    command = [python, "-c", f"import {module_of(system)}"]
+    command = [python, "-c", _PROBE.format(module_of(system), _MEM0.get(system, ""))]
     try:
         probe = subprocess.run(  # noqa: S603 - an interpreter that the user named, a fixed module
             command,

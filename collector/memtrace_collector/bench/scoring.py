@@ -119,10 +119,12 @@ def why_not(outcome: Outcome) -> str:
 
 def worst(rows: Iterable[Row], variant: str, count: int) -> list[Json]:
     """Failures of a variant grouped by what was planted and what was said, most frequent
-    first; each with some of its cases. A right operation and type is no failure.
+    first; each with some of its cases. A right operation and type is no failure. What is kept
+    aside is left out, unless the rows are of nothing else.
     """
     groups: dict[tuple[str, str], list[Row]] = defaultdict(list)
-    for row in rows:
+    rows = list(rows)
+    for row in [row for row in rows if not row.held_out] or rows:
         failed = row.marks.blames_memory if row.truth.control else not row.marks.joint
         if row.variant == variant and failed:
             groups[row.kind, _said(row)].append(row)

@@ -53,18 +53,21 @@ def import_benchmark(
       memtrace-otel bench import ./MemTraceBench --out ./memtracebench
     """
     problems: list[str] = []
+    unlabelled: list[str] = []
     scored: list[memtracebench.Scored] = []
     paths = _paths(files)
     for number, path in enumerate(paths, 1):
         if on_terminal():
             click.echo(f"{number}/{len(paths)} {plain(str(path))}", err=True)
         try:
-            scored += memtracebench.read(
-                path, evidence=not no_evidence, keep_non_memory=not filtered
-            )
+            found = memtracebench.read(path, evidence=not no_evidence, keep_non_memory=not filtered)
         except DamagedError as error:
             problems.append(str(error))
-    figures = {**memtracebench.summary(scored), "problems": problems}
+            continue
+        scored += found
+        if not found:
+            unlabelled.append(str(path))
+    figures = {**memtracebench.summary(scored), "problems": problems, "unlabelled": unlabelled}
     out.mkdir(parents=True, exist_ok=True)
     text = json.dumps(figures, indent=1, ensure_ascii=False)
     write_whole(out / "memtracebench.json", text.encode("utf-8", "replace"))
@@ -72,6 +75,8 @@ def import_benchmark(
         print_json(figures)
     else:
         _print(figures)
+        for name in unlabelled:
+            print_line(f"{name}: no annotation to compare with; `memtrace-otel import` takes it")
     if problems:
         raise DamagedError("\n".join(map(plain, problems)))
 

@@ -16,8 +16,8 @@ from memtrace_collector.cli import cli
 from tests.memtrace_collector import running
 
 DATA = Path(__file__).parent / "data"
-KINDS = "left_out,deleted,not_searched,declined,control"
-SYSTEMS = "mem0-1,rag,staged"
+KINDS = "left_out,trimmed,declined,control"
+SYSTEMS = "mem0-1,langgraph,rag,long-context,staged"
 RUN = ("--data", str(DATA), "--split", "dev", "--per-kind", "1", "--processes", "1")
 
 
@@ -28,7 +28,18 @@ def bench(out: Path, *arguments: str) -> Result:
 @pytest.fixture(scope="module")
 def sample(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     out = tmp_path_factory.mktemp("bench") / "run"
-    done = bench(out, *RUN, "--systems", SYSTEMS, "--kinds", KINDS, "--variants", "given,shuffled")
+    done = bench(
+        out,
+        *RUN,
+        "--systems",
+        SYSTEMS,
+        "--kinds",
+        KINDS,
+        "--variants",
+        "given,shuffled",
+        "--at-once",
+        "2",
+    )
     assert done.exit_code == 0, done.output
     return RunFolder(out)
 
@@ -111,7 +122,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     out = tmp_path / "run"
     line = running.command(
         "bench", "attribution", "--out", str(out), *RUN,
-        "--systems", "staged", "--kinds", KINDS, "--variants", "given",
+        "--systems", "staged", "--kinds", "left_out,deleted,not_searched,declined,control",
+        "--variants", "given",
     )  # fmt: skip
     folder = RunFolder(out)
     with (tmp_path / "first.log").open("wb") as log:
@@ -131,23 +143,20 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_a_system_that_cannot_be_run_here_is_named_and_left_out(tmp_path: Path) -> None:
+    """This interpreter has mem0 1.x."""
     out = tmp_path / "run"
-    done = bench(
-        out, *RUN, "--systems", "mem0-2,staged", "--kinds", "declined", "--variants", "given",
-        "--mem0-2-python", str(tmp_path / "no-python"),
-    )  # fmt: skip
+    line = ("--systems", "mem0-2,rag", "--kinds", "declined", "--variants", "given")
+    done = bench(out, *RUN, *line)
     assert done.exit_code == 0, done.output
-    assert "mem0-2 was left out" in done.stderr
-    assert {unit.system for unit in RunFolder(out).units()} == {"staged"}
+    assert "mem0-2 was left out: mem0ai 1." in done.stderr and "--mem0-2-python" in done.stderr
+    assert {unit.system for unit in RunFolder(out).units()} == {"rag"}
 
 
 def test_where_no_system_can_be_run_the_extra_is_named(tmp_path: Path) -> None:
-    done = bench(
-        tmp_path / "run", *RUN, "--systems", "mem0-2", "--kinds", "declined",
-        "--mem0-2-python", str(tmp_path / "no-python"),
-    )  # fmt: skip
+    line = ("--systems", "mem0-2", "--kinds", "declined")
+    done = bench(tmp_path / "run", *RUN, *line, "--mem0-2-python", str(tmp_path / "no-python"))
     assert done.exit_code == 2
-    assert "pip install 'memtrace-otel[bench]'" in done.stderr
+    assert "pip install 'memtrace-otel[bench]'" in done.stderr and "no-python" in done.stderr
 
 
 @pytest.mark.parametrize(

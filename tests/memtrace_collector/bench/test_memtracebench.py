@@ -161,3 +161,11 @@ def test_evidence_can_be_searched_for_instead_of_given(tmp_path: Path) -> None:
     path = write(tmp_path, "mem0", exports.mem0())
     found = memtracebench.read(path, evidence=False)
     assert [each.verdict_label for each in found] == ["ExtractionError", "UpdateError"]
+
+
+def test_an_export_without_annotations_is_named_and_no_error(tmp_path: Path) -> None:
+    document = exports.rag()
+    document["data"].pop("annotations")
+    path = write(tmp_path, "rag", document)
+    done = CliRunner().invoke(cli, ["bench", "import", str(path), "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0 and f"{path}: no annotation" in done.output

@@ -174,14 +174,19 @@ def test_failures_are_grouped_by_what_was_planted_and_said(scored: Scored) -> No
     groups = scoring.worst(scored.rows, "no_content", 50)
     counts = [group["count"] for group in groups]
     assert counts == sorted(counts, reverse=True)
-    wrong = [
-        row
-        for row in scored.rows
-        if row.variant == "no_content" and not row.truth.control and not row.marks.joint
-    ]
-    blamed = [
-        row
-        for row in scored.rows
-        if row.variant == "no_content" and row.truth.control and row.marks.blames_memory
-    ]
+    bare = [row for row in of(scored.rows, "no_content").values() if not row.held_out]
+    wrong = [row for row in bare if not row.truth.control and not row.marks.joint]
+    blamed = [row for row in bare if row.truth.control and row.marks.blames_memory]
     assert sum(counts) == len(wrong) + len(blamed)
+
+
+def test_failures_that_are_kept_aside_are_listed_only_when_nothing_else_is(
+    scored: Scored,
+) -> None:
+    kept = [row for row in scored.rows if row.held_out]
+    listed = {c for group in scoring.worst(scored.rows, "no_content", 99) for c in group["cases"]}
+    assert listed and listed.isdisjoint(HELD_OUT)
+    assert {
+        c for group in scoring.worst(kept, "no_content", 99) for c in group["cases"]
+    } <= HELD_OUT
+    assert scoring.worst(kept, "no_content", 99)
