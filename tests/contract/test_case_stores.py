@@ -49,6 +49,15 @@ def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
     assert store.verdicts("g", history=True) == [verdict("c", 1), verdict("c", 3)]
 
 
+def test_current_verdicts_are_counted_by_stage_type_and_method(store: CaseStore) -> None:
+    omission = {"stage": "extraction", "error_type": "omission", "method": "rules"}
+    unknown = {"stage": "unknown", "error_type": "insufficient_evidence", "method": "rules"}
+    assert store.verdict_counts() == {}
+    for case_id, revision, found in (("c", 1, unknown), ("c", 2, omission), ("d", 1, omission)):
+        store.save_verdict(verdict(case_id, revision) | found, [])
+    assert store.verdict_counts() == {("extraction", "omission", "rules"): 2}
+
+
 def test_a_revision_that_exists_changes_nothing_not_even_the_outbox(store: CaseStore) -> None:
     assert store.save_verdict(verdict("c", 1), [entry("a")])
     changed = {**verdict("c", 1), "stage": "other"}

@@ -21,6 +21,7 @@ from memtrace_collector.runtime.invariant_watch import InvariantWatch
 from memtrace_collector.telemetry.prometheus import Reading, Telemetry
 
 STORE_SECONDS = 5.0
+REST_FACTOR = 20.0
 
 _SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
@@ -63,7 +64,8 @@ def install(
 
 
 class _Cached:
-    """Reads at most every ``STORE_SECONDS``; a scrape in between sees the same again."""
+    """Reads at most every ``STORE_SECONDS``, and rests so many times as long as reading took; a
+    scrape in between sees the same again."""
 
     def __init__(self, read: Callable[[DataFolder], Iterable[Reading]], data: DataFolder) -> None:
         self._read = read
@@ -75,24 +77,24 @@ class _Cached:
     def __call__(self) -> list[Reading]:
         with self._lock:
             if time.monotonic() >= self._due:
+                began = time.monotonic()
                 self._readings = list(self._read(self._data))
-                self._due = time.monotonic() + STORE_SECONDS
+                ended = time.monotonic()
+                self._due = ended + max(STORE_SECONDS, REST_FACTOR * (ended - began))
             return self._readings
 
 
 def _flags(data: DataFolder) -> list[Reading]:
-    flags = data.facts.flags()
-    return _by("source", Counter(f.source if f.source in _SOURCES else "other" for f in flags))
+    counts: Counter[str] = Counter()
+    for source, count in data.facts.flag_counts().items():
+        counts[source if source in _SOURCES else "other"] += count
+    return _by("source", counts)
 
 
 def _verdicts(data: DataFolder) -> list[Reading]:
-    counts = Counter(
-        (str(item["stage"]), str(item["error_type"]), str(item["method"]))
-        for item in data.cases.verdicts()
-    )
     return [
         Reading(count, {"stage": stage, "type": error_type, "method": method})
-        for (stage, error_type, method), count in counts.items()
+        for (stage, error_type, method), count in data.cases.verdict_counts().items()
     ]
 
 

@@ -73,6 +73,10 @@ class FactStore(GraphReader, Protocol):
         """
         ...
 
+    def flag_counts(self) -> dict[str, int]:
+        """Flags by source."""
+        ...
+
     def graph_hash(self, graph_id: str) -> str:
         """SHA-256 over the graph's facts in canonical order; equal for equal sets of spans."""
         ...
@@ -199,6 +203,10 @@ class CaseStore(CaseQueue, Protocol):
         self, graph_id: str | None = None, *, history: bool = False
     ) -> list[dict[str, object]]:
         """Current revisions (with ``history`` all), oldest first."""
+        ...
+
+    def verdict_counts(self) -> dict[tuple[str, str, str], int]:
+        """Current verdicts by stage, type and method."""
         ...
 
     def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]: ...

@@ -239,6 +239,9 @@ class InMemoryFactStore:
             is_all=until == self._change,
         )
 
+    def flag_counts(self) -> dict[str, int]:
+        return dict(Counter(flag.source for flag in self._flags.values()))
+
     def response_operations(self, response_id: str) -> list[Operation]:
         return self._where(lambda operation: operation.response_id == response_id != "")
 

@@ -101,8 +101,16 @@ CREATE TABLE read_until(
   id INTEGER PRIMARY KEY CHECK(id = 0), epoch INTEGER NOT NULL, number INTEGER NOT NULL);
 """
 
+# Verdicts are counted without reading them.
+CASES_3 = """
+ALTER TABLE verdict ADD COLUMN label TEXT GENERATED ALWAYS AS (json_array(
+  json_extract(body, '$.stage'), json_extract(body, '$.error_type'),
+  json_extract(body, '$.method'))) VIRTUAL;
+CREATE INDEX verdict_label ON verdict(case_id, revision, label);
+"""
+
 FACTS: Sequence[str] = (FACTS_1, FACTS_2)
-CASES: Sequence[str] = (CASES_1, CASES_2)
+CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3)
 """One script per version, oldest first: a file of version n lacks the scripts from n on."""
 
 

@@ -23,6 +23,10 @@ _CURRENT = (
     " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
 )
 
+_COUNTS = (
+    "SELECT label, count(*) FROM verdict v WHERE revision ="
+    " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id) GROUP BY label"
+)
 _NEVER_SENT = (
     "SELECT body FROM verdict v WHERE case_id > ? AND revision ="
     " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
@@ -62,6 +66,14 @@ class SqliteCaseStore(SqliteCaseQueue):
             (graph_id,),
         )
         return [_verdict(row) for row in rows]
+
+    def verdict_counts(self) -> dict[tuple[str, str, str], int]:
+        rows = self._connections.query(_COUNTS)
+        counts = {}
+        for label, count in rows:
+            stage, error_type, method = json.loads(label)
+            counts[stage, error_type, method] = count
+        return counts
 
     def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
         return [_verdict(row) for row in self._connections.query(_NEVER_SENT, (after, limit))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -101,6 +102,10 @@ class SqliteFactStore(SqliteGraphReader):
             until=Change(epoch, until),
             is_all=until == last,
         )
+
+    def flag_counts(self) -> dict[str, int]:
+        rows = self._connections.query("SELECT body FROM flag WHERE tenant = ?", (self.tenant,))
+        return dict(Counter(encoding.flag(row[0]).source for row in rows))
 
     def graph_hash(self, graph_id: str) -> str:
         return fingerprint.graph_hash(
