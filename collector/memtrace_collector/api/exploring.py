@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -28,6 +28,12 @@ from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.store.base import CaseStore
 
+_WITHOUT_CONTENT = (
+    "id", "revision", "created", "graph_id", "answer", "stage", "error_type", "aspect",
+    "mechanism", "decisive", "last_right", "first_wrong", "also", "score", "basis", "method",
+    "alternatives", "lineage", "absence", "missing", "case_trace",
+)  # fmt: skip
+"""What of a verdict quotes nothing."""
 _Name = Annotated[str, msgspec.Meta(max_length=100)]
 
 
@@ -113,7 +119,8 @@ def _ask_invariants(stores: Stores, given: Invariants, _: Texts) -> Found[invari
 
 
 def _verdict_json(reader: GraphReader, verdict: Mapping[str, Any], texts: Texts) -> Json:
-    """Explanations and claims quote captured texts, and are treated as such."""
+    """Explanations and claims quote captured texts, and are treated as such; what a model was
+    shown and what it replied stays out."""
     if texts.are_withheld:
         decisive = next(iter(verdict["decisive"]), None)
         key = OperationKey(decisive["traceId"], decisive["spanId"]) if decisive else None
@@ -122,11 +129,17 @@ def _verdict_json(reader: GraphReader, verdict: Mapping[str, Any], texts: Texts)
     else:
         explanation = texts.one(str(verdict["explanation"]))
     return {
-        **verdict,
+        **{name: verdict.get(name) for name in _WITHOUT_CONTENT},
         "explanation": explanation,
         "evidence": [claim | {"says": texts.one(claim["says"])} for claim in verdict["evidence"]],
         "path": [hop | {"says": texts.one(hop["says"])} for hop in verdict.get("path", ())],
+        "replay": _part(verdict.get("replay"), ("result", "runs", "flips", "missing", "model")),
+        "model": _part(verdict.get("model"), ("model", "calls", "tokens", "cost", "stopped")),
     }
+
+
+def _part(whole: Mapping[str, Any] | None, names: Sequence[str]) -> Json | None:
+    return {name: whole.get(name) for name in names} if whole else None
 
 
 def _short_json(verdict: Mapping[str, Any]) -> Json:

@@ -33,6 +33,7 @@ class Transcript:
             self.steps.append(
                 {
                     "kind": "agent",
+                    "ref": None,
                     "prompt": _shortened("\n\n".join(told)),
                     "reply": _shortened(said),
                     "tokens": asdict(usage),
