@@ -19,6 +19,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeL
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, Status
 
+from memtrace_collector.attribution.asked_spans import chat_spans
 from memtrace_collector.attribution.explain import without_quotes
 from memtrace_collector.attribution.verdict import MEMORY_STAGES
 from memtrace_collector.graph.facts import Operation, OperationKey
@@ -128,7 +129,8 @@ class _Writer:
         )
 
     def case_trace(self) -> bytes:
-        """The self-contained trace of the case: its root and a child per hop, stamped now."""
+        """The self-contained trace of the case: its root, a child per hop and one per question to
+        a model, stamped now."""
         root = root_span_id(self.case_id, self.revision)
         hops = [self._hop(root, n, hop) for n, hop in enumerate(self.verdict["path"])]
         links = [_link(self.answer.key)]
@@ -151,7 +153,10 @@ class _Writer:
             attributes=_attributes({**self._finding(), **self._where()}),
             links=links,
         )
-        return _trace_request(SERVICE, [span, *hops])
+        asked = chat_spans(
+            self.verdict, self.trace_id, root, self.now_ns, quotes=self.target.quotes
+        )
+        return _trace_request(SERVICE, [span, *hops, *asked])
 
     def _hop(self, root: str, number: int, hop: Mapping[str, Any]) -> Span:
         start = self.now_ns + number * _HOP_NS

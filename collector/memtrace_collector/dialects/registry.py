@@ -14,6 +14,7 @@ from memtrace_collector.dialects import evaluation, genai_memory, memtrace
 from memtrace_collector.dialects.attributes import Source
 from memtrace_collector.dialects.evaluation import NO_THRESHOLDS, Thresholds
 from memtrace_collector.graph.facts import SpanFacts
+from memtrace_otel import semconv
 
 _TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
 
@@ -30,6 +31,8 @@ def read_span(
     if span.name in memtrace.OWN_SPANS:
         return None
     attributes = attr.decode(span.attributes)
+    if semconv.MEMTRACE_CASE_ID in attributes:
+        return None  # our own call to a model, for a verdict
     facts = memtrace.read_span(span, attributes, source)
     if facts is None:
         facts = genai_memory.read_span(span, attributes, source)

@@ -11,6 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from memtrace_collector.attribution import writeback
 from memtrace_collector.attribution.writeback import WriteBack, case_trace_id, root_span_id
+from memtrace_collector.dialects import registry
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.store.base import OutboxEntry
 from tests.memtrace_collector.attribution.scripts import Script
@@ -179,3 +180,27 @@ def test_what_is_no_memory_fault_is_no_error() -> None:
     spans = [span for e in entries.values() if e.signal == "traces" for span in _spans(e)[1]]
     assert {span.status.code for span in spans} == {Status.STATUS_CODE_UNSET}
     assert not [e for e in entries if e.startswith("cause/")]
+
+
+@pytest.mark.parametrize("quotes", [False, True])
+def test_what_a_model_was_asked_stands_in_the_case_trace_and_in_no_graph(quotes: bool) -> None:
+    verdict, script = _case()
+    call = {
+        "kind": "carries",
+        "prompt": "user: [x]My barber is Enzo.[/x]",
+        "reply": "{}",
+        "tokens": {"prompt": 7, "completion": 2},
+    }
+    verdict["model"] = {"model": "small", "asked": [call, call]}
+    entry = _entries(verdict, script, quotes=quotes)["c" * 32 + "/1/case"]
+    root, *below = _spans(entry)[1]
+    chats = [span for span in below if span.name == "chat small"]
+    assert len({span.span_id for span in chats}) == 2
+    for span in chats:
+        assert span.parent_span_id == root.span_id
+        said = _attributes(span)
+        assert said["gen_ai.operation.name"] == "chat"
+        assert said["gen_ai.usage.input_tokens"] == 7
+        assert ("gen_ai.input.messages" in said) == quotes
+    request = ExportTraceServiceRequest.FromString(entry.payload)
+    assert list(registry.read_request("", request)) == []
