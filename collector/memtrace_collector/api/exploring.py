@@ -133,7 +133,7 @@ def _verdict_json(reader: GraphReader, verdict: Mapping[str, Any], texts: Texts)
         "explanation": explanation,
         "evidence": [claim | {"says": texts.one(claim["says"])} for claim in verdict["evidence"]],
         "path": [hop | {"says": texts.one(hop["says"])} for hop in verdict.get("path", ())],
-        "replay": _part(verdict.get("replay"), ("result", "runs", "flips", "missing", "model")),
+        "replay": _part(verdict.get("replay"), ("result", "runs", "flips", "reason", "missing")),
         "model": _part(verdict.get("model"), ("model", "calls", "tokens", "cost", "stopped")),
     }
 

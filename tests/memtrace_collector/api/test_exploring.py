@@ -42,7 +42,7 @@ def test_what_a_model_saw_and_said_stays_out_of_a_verdict(chars: int) -> None:
         "model": "m", "calls": 1, "tokens": {}, "cost": 0.0, "stopped": None,
         "asked": [{"prompt": SECRET, "reply": SECRET}],
     }  # fmt: skip
-    replayed = Replay(result="confirmed", reason=SECRET).to_json()
+    replayed = Replay(result="confirmed", reason="the reply changed").to_json()
     verdict["replay"] = replayed | {"control": {"replies": [SECRET]}}
     stores = Stores(store, Verdicts(verdict))
     told = explore(stores, "verdict", {"answer": verdict["answer"]["traceId"]}, chars)
