@@ -115,6 +115,8 @@ def collect(unit: Unit, sources: Mapping[str, str], only: str = "") -> Collected
                 continue
             truth, missing = _truth(store, outcome)
             problems += (f"{outcome.case.id}: {each}" for each in missing)
+            if not truth.decisive:
+                continue
             flag = flags.get(key) or _flag(outcome)
             source = sources.get(outcome.case.dialogue, "")
             asked.append(Asked(outcome, key, flag, truth, source))
@@ -285,6 +287,8 @@ def _truth(store: GraphReader, outcome: Outcome) -> tuple[Truth, list[str]]:
         step = operation.step if operation else ""
         named = Named(truth.error_type, truth.trace_id, truth.span_id, step)
         found.setdefault(truth.role, []).append(named)
+    if not found["decisive"]:
+        problems.append("no truth is decisive")
     return Truth(decisive=tuple(found["decisive"]), also=tuple(found["also"])), problems
 
 

@@ -117,6 +117,8 @@ def measures(rows: Iterable[Row]) -> Json:
     found["with_operation"] = _share([row for row in planted if _has_operation(row)], "operation")
     found["response_exact_type"] = _share(_response(told), "exact_type")
     found["false_blame"] = _share(controls, "blames_memory")
+    references = [row for row in planted if row.truth.error_type == "bad_reference"]
+    found["reference_blame"] = _share(references, "blames_memory")
     found["confident_wrong"] = _share(rows, "confident_wrong")
     return {name: each.to_json() for name, each in found.items()}
 

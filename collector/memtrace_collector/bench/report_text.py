@@ -52,6 +52,7 @@ def _head(info: RunInfo, run: Json) -> str:
         f"Seed {info.seed}, {info.per_kind} cases per kind and system, split {info.split}.",
         f"Planned {run['planned']}, ran {run['ran']}, counted {run['counted']} "
         f"({run['controls']} of them controls).",
+        f"Judged here: {run['selection']}.",
         "Shares with 95 % intervals, drawn by dialogue in the first tables, by case (Wilson) in "
         "the groups. An abstention counts as not right. `type` takes the types inside `response` "
         "for one. Controls are in no accuracy.",
@@ -80,7 +81,8 @@ def _part(title: str, figures: Json, confident: float) -> str:
         + _measures({**figures["variants"], **_marked(figures["baselines"])}),
         f"Confident: a score of at least {confident:g}. Sub-types inside `response`, where both "
         f"say response: {_figure(_given(figures).get('response_exact_type'))}. Operation where "
-        f"the truth names one: {_figure(_given(figures).get('with_operation'))}.",
+        f"the truth names one: {_figure(_given(figures).get('with_operation'))}. Memory blamed "
+        f"where the reference was wrong: {_figure(_given(figures).get('reference_blame'))}.",
     ]
     for name, groups in figures["groups"].items():
         sections.append(f"### By {name} (given)\n\n" + _groups(name, groups, _SHORT))

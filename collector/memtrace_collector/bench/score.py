@@ -191,7 +191,9 @@ class Row:
 
     @property
     def kind(self) -> str:
-        return "+".join(self.kinds) or "control"
+        """What was planted; of what was said twice, only the last loss is decisive."""
+        twice = " (said twice)" if self.truth.also else ""
+        return f"{'+'.join(self.kinds) or 'control'}{twice}"
 
 
 def mark(truth: Truth, judgement: Judgement, confident: float = CONFIDENT) -> Marks:

@@ -42,6 +42,16 @@ class Selection:
         kinds = {planting.kind for planting in case.plantings} or {"control"}
         return not self.kinds or not kinds.isdisjoint(self.kinds)
 
+    def told(self) -> str:
+        """In words, for the report."""
+        parts = {
+            "systems": self.systems,
+            "kinds": self.kinds,
+            "variants": self.variants,
+            "split": (self.split,),
+        }
+        return "; ".join(f"{name} {', '.join(of) or 'all'}" for name, of in parts.items())
+
     def wanted(self) -> list[Variant]:
         return [v for v in variants.VARIANTS if not self.variants or v.name in self.variants]
 
@@ -94,6 +104,7 @@ def run_figures(folder: RunFolder, collected: Sequence[Collected], selection: Se
     asked = [each for unit in collected for each in unit.asked]
     rest = [outcome for unit in collected for outcome in unit.not_counted]
     return {
+        "selection": selection.told(),
         "planned": len(planned),
         "ran": len(asked) + len(rest),
         "counted": len(asked),

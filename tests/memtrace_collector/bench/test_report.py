@@ -13,6 +13,7 @@ from memtrace_collector.bench.score import Judgement, Named, Row, Truth, mark
 TRUTH = Named("omission", "t", "s1", "extract")
 ELSEWHERE = Named("omission", "t", "s2", "extract")
 RUN = {
+    "selection": "split all",
     "planned": 3,
     "ran": 2,
     "counted": 1,
@@ -125,6 +126,14 @@ def test_what_was_not_run_is_neither_met_nor_missed() -> None:
     rows = [row(n) for n in range(3)]
     assert line(rows, "exact operation, evidence found")["met"] is None
     assert line(rows, "shuffled and repeated: no worse")["met"] is None
+
+
+def test_blaming_memory_for_a_wrong_reference_is_counted_apart() -> None:
+    reference = Named("bad_reference")
+    rows = [row(1, ELSEWHERE, truth=reference), row(2, reference, truth=reference), row(3)]
+    figures = report.measures(rows)
+    assert (figures["reference_blame"]["hits"], figures["reference_blame"]["total"]) == (1, 2)
+    assert figures["false_blame"]["total"] == 0
 
 
 def test_groups_confusion_and_bases_count_each_case_once() -> None:

@@ -157,6 +157,18 @@ def test_a_truth_or_an_answer_that_was_not_recorded_is_a_problem(tmp_path: Path)
     assert f"{other.case.id}: the operation" in problems
 
 
+def test_an_outcome_without_a_decisive_truth_is_a_problem_and_no_control(tmp_path: Path) -> None:
+    made = recorded.make(tmp_path / "run", NAMES[:2])
+    (unit,) = made.units()
+    one, other = unit.outcomes()
+    truths = tuple(replace(truth, role="also") for truth in other.truths)
+    lines = [msgspec.json.encode(o) + b"\n" for o in (one, replace(other, truths=truths))]
+    unit.outcomes_path.write_bytes(b"".join(lines))
+    done = scoring.score(made, Selection(variants=("given",)), processes=1)
+    assert {row.case for row in done.rows} == {one.case.id}
+    assert done.run["problems"] == [f"{other.case.id}: no truth is decisive"]
+
+
 def test_a_line_that_was_cut_off_is_no_outcome_and_a_damaged_one_is_told(tmp_path: Path) -> None:
     made = recorded.make(tmp_path / "run", NAMES[:2])
     (unit,) = made.units()
