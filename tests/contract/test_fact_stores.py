@@ -233,6 +233,7 @@ def test_flags_come_in_time_order_and_a_redelivered_one_is_the_same(store: FactS
     put(store, SpanFacts(flags=(flag, early)))
     put(store, SpanFacts(flags=(flag,)))
     assert store.flags() == [early, flag]
+    assert store.flag_counts() == {"": 2}
     assert store.flags(GRAPH) == [early]
 
 
@@ -330,3 +331,18 @@ def test_readers_in_other_threads_see_what_was_applied(store: FactStore) -> None
     for thread in threads:
         thread.join()
     assert seen == [1, 1, 1, 1]
+
+
+def test_a_search_finds_other_endings_of_a_word_and_puts_what_is_asked_twice_first(
+    store: FactStore,
+) -> None:
+    texts = {
+        "msg:c/1@a": "we visited a gallery",
+        "msg:c/2@a": "we wait for the bus",
+        "msg:c/3@a": "we painted a gate",
+    }
+    put(store, *facts(values=texts))
+    found = [value.ref for value in store.search_values(GRAPH, "When did we visit? Painting")]
+    assert set(found[:2]) == {"msg:c/1@a", "msg:c/3@a"}
+    twice = store.search_values(GRAPH, "visits paint painting")
+    assert [value.ref for value in twice] == ["msg:c/3@a", "msg:c/1@a"]

@@ -85,8 +85,9 @@ def search(
 
 
 def others(hits: Evidence, found: Evidence) -> Evidence:
-    """Of what a search found the first that are not the evidence already."""
+    """Of what a search found the best that are not the evidence already, in order of time."""
     more = [item for item in hits.occurrences if item.ref not in found.refs][:_MAX_RELATED]
+    more.sort(key=lambda item: (item.operation.start_ns, item.ref))
     return Evidence(tuple(dict.fromkeys(item.ref for item in more)), tuple(more), {})
 
 
@@ -115,9 +116,8 @@ def question_text(lookups: Lookups, operations: Sequence[Operation], flag: Flag)
         values = lookups.reader.values(operation.graph_id, refs) if refs else {}
         for value in values.values():
             parts[content.plain_text(value)] = None
-    if flag.expected:
-        parts[flag.expected] = None
-    return "\n".join(parts)
+    # twice: the answer's words tell its message better than the question's do
+    return "\n".join([*parts, *[flag.expected or ""] * 2])
 
 
 def _bears(operation: Operation, answer: Operation, ancestors: Container[OperationKey]) -> bool:

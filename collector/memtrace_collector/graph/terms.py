@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
+from typing import NamedTuple
 
 _WORD = re.compile(r"\w+")
 _UNSPACED = re.compile(
@@ -15,6 +17,9 @@ _UNSPACED = re.compile(
     "\U00020000-\U0002fa1f]+"
 )
 MAX_TERMS = 5_000
+_OPEN_FROM = 5
+_SHORTEST_LEAD = 4
+_ENDING = re.compile("(?:ations?|ments?|ings?|ies|ied|ed|es|s|ly|er|e|y)$")
 
 
 def terms(text: str) -> list[str]:
@@ -35,6 +40,32 @@ def terms(text: str) -> list[str]:
         if len(found) >= MAX_TERMS:
             break
     return found[:MAX_TERMS]
+
+
+class Wanted(NamedTuple):
+    """A term to search for: ``lead`` itself, or with ``open`` what begins with it. ``weight``:
+    how often the search names it, at most twice."""
+
+    lead: str
+    open: bool
+    weight: int
+
+
+def wanted(text: str, limit: int) -> list[Wanted]:
+    """What to search for when looking for texts like this one; at most ``limit`` terms.
+
+    Endings of words vary with their use; what is left of a word must keep four characters.
+    """
+    leads = [_lead(term) for term in terms(text)]
+    counts = Counter(leads)
+    return [Wanted(*lead, min(2, counts[lead])) for lead in dict.fromkeys(leads[:limit])]
+
+
+def _lead(term: str) -> tuple[str, bool]:
+    if not term.isascii() or not term.isalpha() or len(term) < _OPEN_FROM:
+        return term, False
+    found = _ENDING.search(term, _SHORTEST_LEAD)
+    return (term[: found.start()] if found else term), True
 
 
 def _folded(text: str) -> str:

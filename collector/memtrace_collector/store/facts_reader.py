@@ -9,7 +9,7 @@ from functools import lru_cache
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import used_by
-from memtrace_collector.graph.terms import terms
+from memtrace_collector.graph.terms import wanted
 from memtrace_collector.store import encoding
 from memtrace_collector.store.connections import Connections, json_list
 from memtrace_collector.store.encoding import Place
@@ -172,12 +172,15 @@ class SqliteGraphReader:
         self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20
     ) -> list[Value]:
         graph = self._graph(graph_id)
-        wanted = list(dict.fromkeys(terms(text)))[:_MAX_QUERY_TERMS]
-        if graph is None or not wanted:
+        sought = wanted(text, _MAX_QUERY_TERMS)
+        if graph is None or not sought:
             return []
         # kinds are names of ours and terms are quoted: nothing of the text is query syntax
         scopes = " OR ".join(f'"k{kind}"' for kind in semconv.KINDS if not kinds or kind in kinds)
-        body = " OR ".join(f'"{term}"' for term in wanted)
+        phrases = [f'"{lead}" *' if is_open else f'"{lead}"' for lead, is_open, _ in sought]
+        body = " OR ".join(
+            phrase for phrase, each in zip(phrases, sought) for _ in range(each.weight)
+        )
         rows = self._connections.query(
             "SELECT v.ref, v.cut, v.verified, v.content FROM value_text t"
             " JOIN value v ON v.id = t.rowid WHERE value_text MATCH ?"

@@ -21,12 +21,14 @@ from memtrace_collector.graph.facts import (
 )
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import acted_on, used_by
-from memtrace_collector.graph.terms import terms
+from memtrace_collector.graph.terms import Wanted, terms, wanted
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import Applied, Change, Changes
 from memtrace_otel import variables
 
 _START = LogPosition(0, 0)
+_SCOPE_TERMS = 2
+"""Terms that SQLite's index holds of every value beside its text: graph and kind."""
 _Predicate = Callable[[Operation], bool]
 _Keys = Callable[[Operation], Iterable[str]]
 
@@ -177,24 +179,27 @@ class InMemoryFactStore:
     def search_values(
         self, graph_id: str, text: str, kinds: Collection[str] = (), limit: int = 20
     ) -> list[Value]:
-        documents = [
-            (value, Counter(terms(content.plain_text(value))))
-            for (graph, ref), value in self._values.items()
-            if graph == graph_id and (not kinds or ref.partition(":")[0] in kinds)
-        ]
-        query = set(terms(text))
-        frequency = Counter(term for _, counts in documents for term in query & counts.keys())
+        query = wanted(text, len(text))
+        documents = {
+            key: Counter(terms(content.plain_text(value))) for key, value in self._values.items()
+        }
+        lengths = {key: _SCOPE_TERMS + sum(counts.values()) for key, counts in documents.items()}
+        average = sum(lengths.values()) / (len(lengths) or 1)
+        found = {
+            key: [_occurring(term, counts) for term in query] for key, counts in documents.items()
+        }
+        rarity = [_rarity(sum(map(bool, column)), len(found)) for column in zip(*found.values())]
         scored = []
-        for value, counts in documents:
-            length = 1 + sum(counts.values())
+        for (graph, ref), here in found.items():
+            if graph != graph_id or (kinds and ref.partition(":")[0] not in kinds) or not any(here):
+                continue
+            norm = 1.2 * (0.25 + 0.75 * lengths[graph, ref] / average)
             score = sum(
-                math.log(1 + len(documents) / frequency[term]) * counts[term] / (counts[term] + 1)
-                for term in query & counts.keys()
+                term.weight * rare * count * 2.2 / (count + norm)
+                for term, rare, count in zip(query, rarity, here)
             )
-            if score > 0:
-                scored.append((-score, length, value.ref, value))
-        scored.sort(key=lambda row: row[:3])
-        return [row[3] for row in scored[:limit]]
+            scored.append((-score, ref))
+        return [self._values[graph_id, ref] for _, ref in sorted(scored)[:limit]]
 
     def sequence(self, processes: Collection[str]) -> dict[str, list[SequenceNumber]]:
         found: dict[str, list[SequenceNumber]] = defaultdict(list)
@@ -289,3 +294,14 @@ def _bounded(users: dict[str, list[Operation]], near: Near) -> dict[str, list[Op
         if left:
             kept[record] = left
     return kept
+
+
+def _rarity(having: int, of: int) -> float:
+    """The weight of a term in BM25 as SQLite's FTS5 computes it."""
+    return max(1e-6, math.log((of - having + 0.5) / (having + 0.5)))
+
+
+def _occurring(term: Wanted, counts: Counter[str]) -> int:
+    if not term.open:
+        return counts[term.lead]
+    return sum(count for word, count in counts.items() if word.startswith(term.lead))
