@@ -12,6 +12,8 @@ from memtrace_collector.store.queue import QueuedCase
 
 PART = 500
 """Flags and graphs read at once: what is held in memory, whatever there is."""
+PARTS = 10
+"""After so many parts some cases are looked at before the reading goes on."""
 
 
 def case_id(answer: Operation) -> str:
@@ -42,17 +44,23 @@ def flag_named_by(case: QueuedCase) -> Flag:
 
 def read_changes(
     reader: FactStore, cases: CaseStore, now_ns: int, stop: threading.Event | None = None
-) -> None:
-    """Bring the queue up to date; what is left out when ``stop`` is set is read the next time."""
+) -> bool:
+    """Bring the queue up to date, by at most :data:`PARTS`; whether that was everything.
+
+    What is left out, also because ``stop`` is set, is read the next time.
+    """
     since = cases.read_until()
-    while stop is None or not stop.is_set():
+    for _ in range(PARTS):
+        if stop is not None and stop.is_set():
+            return False
         changes = reader.changes(since, PART)
         if changes.until != since:
             found = [_meant(reader, flag) for flag in changes.flags]
             cases.announce(found, changes.graph_ids, changes.until, now_ns)
         if changes.is_all:
-            return
+            return True
         since = changes.until
+    return False
 
 
 def _meant(reader: FactStore, flag: Flag) -> QueuedCase:

@@ -7,12 +7,14 @@ transaction, and only the current holder of the lease can make it.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from memtrace_collector.attribution import intake
 from memtrace_collector.attribution.attribute import attribute
@@ -30,6 +32,10 @@ from memtrace_collector.store.queue import Lease, QueuedCase
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
 
+logger = logging.getLogger(__name__)
+
+MAX_IN_A_PASS = 200
+"""Cases that one thread looks at before what has changed meanwhile is read."""
 _NS = 1_000_000_000
 DEFAULT_TARGET = WriteBack()
 
@@ -88,6 +94,8 @@ class Worker:
         self._lease_ns = int(settings.lease_seconds * _NS)
         self._pace = Pace(settings.cases_per_minute, clock_ns())
         self._lock = threading.Lock()
+        self._is_behind = False
+        """The last pass left something that the next should not wait for."""
         self._written_back: str | None = "" if target else None
         """Verdicts of cases up to this one have been sent or need not be; None: of all."""
         self._look = Look(
@@ -106,7 +114,7 @@ class Worker:
 
         def one_pass() -> float:
             self.look(stop)
-            return self._settings.interval_seconds
+            return 0.0 if self._is_behind else self._settings.interval_seconds
 
         def renew() -> float:
             self._cases.renew(self._name, self._clock_ns(), self._lease_ns)
@@ -127,15 +135,16 @@ class Worker:
         keeper.join()
 
     def look(self, stop: threading.Event | None = None) -> list[Json]:
-        """One background pass: look at every case that is due; the new verdicts.
+        """One background pass: look at the cases that are due; the new verdicts.
 
-        Ends early when ``stop`` is set or the pace is reached, and does nothing while
-        :meth:`run_once` runs.
+        Ends early when ``stop`` is set, the pace is reached or :data:`MAX_IN_A_PASS` were looked
+        at, and does nothing while :meth:`run_once` runs.
         """
+        self._is_behind = False
         if not self._ready() or not self._lock.acquire(blocking=False):
             return []
         try:
-            intake.read_changes(self._reader, self._cases, self._clock_ns(), stop)
+            self._is_behind = not self._read_changes(stop)
             self._write_back_older(stop)
             if self._settings.concurrency == 1:
                 return list(self._work_off(stop))
@@ -160,7 +169,8 @@ class Worker:
         """
         judge = judge or self._judge
         with self._lock:
-            intake.read_changes(self._reader, self._cases, self._clock_ns())
+            while not self._read_changes():
+                pass
             self._resolve_all()
             found = []
             for case in self._queued(graph_id):
@@ -173,8 +183,13 @@ class Worker:
                     found.append(dict(verdict))
             return found
 
+    def _read_changes(self, stop: threading.Event | None = None) -> bool:
+        return intake.read_changes(self._reader, self._cases, self._clock_ns(), stop)
+
     def _work_off(self, stop: threading.Event | None) -> Iterator[Json]:
-        while stop is None or not stop.is_set():
+        for _ in range(MAX_IN_A_PASS):
+            if stop is not None and stop.is_set():
+                return
             if not self._pace.spend(self._clock_ns()):
                 self._metrics.add("memtrace.attribution.rate_limited", 1)
                 return
@@ -186,6 +201,7 @@ class Worker:
             verdict = self._look.guarded(leases[0], self._judge, wait=True).verdict
             if verdict is not None:
                 yield verdict
+        self._is_behind = True
 
     def _queued(self, graph_id: str) -> Iterator[QueuedCase]:
         part = self._cases.queued(graph_id)
@@ -219,14 +235,21 @@ class Worker:
         while self._written_back is not None and not (stop is not None and stop.is_set()):
             verdicts = self._cases.verdicts_without_outbox(self._written_back)
             for verdict in verdicts:
-                self._write_back(verdict)
+                self._write_back_guarded(verdict)
             self._written_back = str(verdicts[-1]["id"]) if verdicts else None
 
-    def _write_back(self, verdict: Json) -> None:
+    def _write_back_guarded(self, verdict: Mapping[str, Any]) -> None:
+        try:
+            self._write_back(verdict)
+        except Exception:
+            self._metrics.add("memtrace.attribution.failures", 1)
+            logger.exception("verdict %s could not be written back", verdict["id"])
+
+    def _write_back(self, verdict: Mapping[str, Any]) -> None:
         key = verdict["answer"]
         target = Flag(trace_id=key["traceId"], span_id=key["spanId"])
         answer = flags.resolve(self._reader, target)
         flag = flags.flag_of(self._reader, answer) if answer is not None else None
         if answer is not None and flag is not None:
             case = load_case(self._reader, answer, flag)
-            self._cases.enqueue(self._look.rows(verdict, case, self._clock_ns()))
+            self._cases.enqueue(self._look.rows(dict(verdict), case, self._clock_ns()))

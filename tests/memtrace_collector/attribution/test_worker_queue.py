@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.attribution import look
+from memtrace_collector.attribution import intake, look
+from memtrace_collector.attribution import worker as worker_module
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.intake import case_id
 from memtrace_collector.attribution.verdict import Verdict
@@ -347,6 +348,28 @@ def test_two_workers_share_a_queue_and_judge_every_case_once(cases: SqliteCaseSt
     assert cases.queue_counts()[JUDGED] == 20
 
 
+def test_a_flood_of_flags_is_read_in_parts_between_which_cases_are_judged(
+    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "PART", 1)
+    monkeypatch.setattr(intake, "PARTS", 2)
+    store = InMemoryFactStore()
+    script = forgotten().flag("Enzo")
+    put(store, script.operations)
+    for number in range(7):
+        put(store, (), [replace(script.flags[0], origin=f"{number}")])
+    worker = Worker(store, cases, clock_ns=Clock(2 * 10**18))
+    places = []
+    for _ in range(4):
+        worker.look()
+        places.append(cases.read_until())
+    assert len(set(places)) == 4
+    assert len(cases.verdicts()) == 1
+    worker = Worker(store, cases, clock_ns=Clock(2 * 10**18))
+    assert len(worker.run_once()) == 1
+    assert cases.read_until() == store.changes(None).until
+
+
 def test_a_pass_reads_only_the_flags_that_are_new(
     cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,3 +383,11 @@ def test_a_pass_reads_only_the_flags_that_are_new(
     monkeypatch.setattr(store, "trace_operations", not_again)
     monkeypatch.setattr(store, "flags", not_again)
     assert worker.look() == []
+
+
+def test_a_pass_is_bounded_and_the_next_goes_on(
+    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker_module, "MAX_IN_A_PASS", 4)
+    worker = Worker(several(10), cases, clock_ns=Clock(2 * 10**18))
+    assert [len(worker.look()) for _ in range(4)] == [4, 4, 2, 0]
