@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Mapping
 from types import ModuleType
@@ -65,6 +66,8 @@ def mcp(store: str, address: str | None, allow_remote: bool, no_content: bool) -
 
     ask("graphs", {"limit": 1})
     if listen is None:
+        if sys.stdin.isatty():
+            click.echo("MCP on standard input and output, for a program; Ctrl-D ends", err=True)
         server.serve_stdio(ask)
     else:
         _serve_http(server.http_app(ask, listen[0]), server.PATH, *listen)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from memtrace_collector.errors import NotFoundError
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+
+from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.ancestry import ancestry as walk_back
 from memtrace_collector.graph.case import Case
@@ -25,9 +30,12 @@ from memtrace_collector.graph.reader import GraphReader
 
 class Answers(Paged, frozen=True, kw_only=True):
     """The flagged answers (somebody said that they are wrong), newest first: when, in which
-    graph, and what was expected, with which evidence and reason."""
+    graph, and what was expected, with which evidence and reason. Or every answer of one graph."""
 
     graph: AnyGraphId = ""
+    flagged: Annotated[
+        bool, msgspec.Meta(description="False: all answers of the graph, flagged or not.")
+    ] = True
 
 
 class Ancestry(Paged, frozen=True, kw_only=True):
@@ -37,19 +45,26 @@ class Ancestry(Paged, frozen=True, kw_only=True):
     answer: Answer
 
 
-def answers(reader: GraphReader, graph_id: str, texts: Texts) -> Found[Flagged]:
-    """The flagged answers that have arrived, newest first.
+def answers(
+    reader: GraphReader, graph_id: str, texts: Texts, *, flagged: bool = True
+) -> Found[Flagged]:
+    """The flagged answers that have arrived, newest first; or all answers of a graph.
 
     Raises:
         NotFoundError: no such graph.
+        WrongUseError: all answers of all graphs were asked for.
     """
     if graph_id:
         known_graph(reader, graph_id)
+    elif not flagged:
+        raise WrongUseError("all answers are listed of one graph: give `graph`")
     found = [
         item
         for item in reversed(flags.flagged_answers(reader))
         if graph_id in ("", item.answer.graph_id)
     ]
+    if not flagged:
+        found = _all_answers(reader, graph_id, found)
     return Found({}, "answers", found, each(lambda item: _flagged_json(item, texts)))
 
 
@@ -98,11 +113,18 @@ def case_of(reader: GraphReader, text: str) -> Case:
 
 
 def ask_answers(reader: GraphReader, given: Answers, texts: Texts) -> Found[Flagged]:
-    return answers(reader, given.graph, texts)
+    return answers(reader, given.graph, texts, flagged=given.flagged)
 
 
 def ask_ancestry(reader: GraphReader, given: Ancestry, _: Texts) -> Found[Operation]:
     return ancestry(reader, given.answer)
+
+
+def _all_answers(reader: GraphReader, graph_id: str, flagged: Sequence[Flagged]) -> list[Flagged]:
+    by_key = {item.answer.key: item for item in flagged}
+    given = (item for item in reader.all_operations(graph_id) if flags.is_answer(item))
+    found = [by_key.get(item.key) or Flagged(item, Flag()) for item in given]
+    return found[::-1]
 
 
 def _flagged_json(item: Flagged, texts: Texts) -> Json:
@@ -112,7 +134,7 @@ def _flagged_json(item: Flagged, texts: Texts) -> Json:
         "graph_id": item.answer.graph_id,
         "service": item.answer.service,
         "time": time_json(item.answer.start_ns),
-        "flagged": time_json(flag.at_ns),
+        "flagged": time_json(flag.at_ns) if flag.origin else None,
         "source": flag.source,
         "expected": texts.one(flag.expected),
         "evidence": list(flag.evidence),

@@ -140,3 +140,11 @@ def test_a_cursor_behind_the_end_says_so() -> None:
 )
 def test_times_are_read_as_rfc_3339(text: str, expected: int | None) -> None:
     assert time_ns(text) == expected
+
+
+def test_all_answers_of_a_graph_are_listed_when_asked_for() -> None:
+    assert asked(big_store(), "answers")["total"] == 0
+    (found,) = asked(big_store(), "answers", graph=GRAPH, flagged=False)["answers"]
+    assert (found["answer"]["spanId"], found["flagged"]) == (ANSWER, None)
+    with pytest.raises(WrongUseError, match="give `graph`"):
+        asked(big_store(), "answers", flagged=False)
