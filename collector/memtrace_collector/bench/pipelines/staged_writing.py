@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,12 +35,13 @@ class Writing:
         self._units = units
 
     def write(self, found: Sequence[Candidate]) -> None:
-        """Store what is worth storing of these."""
+        """Store what is worth storing of these; what one message says is decided at once."""
         if not self._surface.decides:
             for candidate in found:
                 self.create(candidate)
-        elif found:
-            self._decide(found)
+            return
+        for _, of_one in itertools.groupby(found, key=lambda each: each.message.id):
+            self._decide(list(of_one))
 
     def create(self, candidate: Candidate) -> Unit | None:
         """A new unit of this candidate. A write that fails is passed over: None."""
