@@ -27,6 +27,8 @@ RESULTS = (
 NO_ENDPOINT = "no_endpoint"
 """Value of ``missing``: no endpoint is set."""
 BASIS = "replay"
+STEPS = ("extraction", "retrieval", "assembly")
+"""What may be assumed."""
 MAX_SCORE = 0.99
 _RAISES, _RAISES_ASSUMING = 0.5, 0.25
 """Share of what is left to :data:`MAX_SCORE` that a confirmation adds."""
@@ -134,7 +136,7 @@ def read_arms(repaired: Arm, control: Arm, *, place_assumed: bool = False) -> tu
     more than half its runs, unless where the value would stand had to be assumed.
     """
     runs = repaired.runs
-    told = f"right in {repaired.right} of {runs} with the repair, {control.right} without"
+    told = _told(repaired.right, control.right, runs)
     clearly = repaired.right - control.right >= (runs + 1) // 2
     if 2 * repaired.right > runs and clearly:
         return CONFIRMED, told
@@ -200,12 +202,26 @@ def is_news(previous: Mapping[str, Any] | None, replay: Mapping[str, Any] | None
 
 
 def sentence(replay: Mapping[str, Any] | None) -> str:
-    """What an explanation says of a replay: at most 200 characters, and no content."""
+    """What an explanation says of a replay (JSON form): at most 200 characters, made of its
+    numbers and closed words alone, so that no content is in it."""
     if replay is None or replay["result"] not in (CONFIRMED, REFUTED):
         return ""
-    assuming = f" (assumed: {', '.join(replay['assumed'])})" if replay["assumed"] else ""
+    assumed = [each for each in replay.get("assumed") or () if each in STEPS]
+    assuming = f" (assumed: {', '.join(assumed)})" if assumed else ""
     outcome = "confirms" if replay["result"] == CONFIRMED else "refutes"
-    return f" A replay {outcome} it{assuming}: {replay['reason']}."
+    return f" A replay {outcome} it{assuming}{_counted(replay)}."
+
+
+def _counted(replay: Mapping[str, Any]) -> str:
+    repaired, control = (replay.get(arm) or {} for arm in ("repaired", "control"))
+    if "right" not in repaired or "right" not in control:
+        return ""
+    right, without, runs = repaired["right"], control["right"], replay.get("runs")
+    return f": {_told(right, without, runs)}"
+
+
+def _told(right: object, without: object, runs: object) -> str:
+    return f"right in {right} of {runs} with the repair, {without} without"
 
 
 def _raised(score: float, replay: Replay) -> float:
