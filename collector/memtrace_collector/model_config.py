@@ -27,8 +27,8 @@ class ModelConfig:
     concurrency: int = 4
     cut: float = 0.8
     """``auto`` asks where the rules' score is below."""
-    case_calls: int = 16
-    case_tokens: int = 6_000
+    case_calls: int = 12
+    case_tokens: int = 2_000
     case_cost: float = 0.0
     agent_steps: int = 24
     """Replies of the model in one exploration by ``agent``."""

@@ -43,6 +43,8 @@ class Reply:
     status: int = 200
     break_after_chunks: int | None = None
     """Close the connection after this many streamed chunks."""
+    prompt_tokens: int = 1
+    completion_tokens: int = 1
 
 
 Respond = Callable[[dict[str, Any]], "Reply | str"]
@@ -126,7 +128,11 @@ def completion(reply: Reply) -> dict[str, Any]:
         "created": 1_767_225_600,
         "model": MODEL,
         "choices": choices,
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        "usage": {
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
+        },
     }
 
 

@@ -65,6 +65,11 @@ def _is_for_asking(sought: Sought, content: str, ref: str, found: bool | None) -
     return not text.numbers(sought.item.tokens - text.content_tokens(content))
 
 
+def _is_near(sought: Sought, ref: str) -> bool:
+    view = sought.view
+    return ref in sought.descent or ref in view.candidates or ref in view.shown
+
+
 def _doubt(sought: Sought, content: str, ref: str, found: bool | None) -> Doubt:
     moment = sought.view.moment(ref)
     return Doubt(
@@ -77,4 +82,5 @@ def _doubt(sought: Sought, content: str, ref: str, found: bool | None) -> Doubt:
         leaning=found,
         said_on=moment.day.isoformat() if moment is not None else "",
         is_upstream_known=bool(sought.sources),
+        is_near=_is_near(sought, ref),
     )

@@ -37,6 +37,8 @@ class Doubt:
     leaning: bool | None = None
     said_on: str = ""
     is_upstream_known: bool = False
+    is_near: bool = False
+    """The value was made from the evidence, or was before the answer's own reads."""
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -61,6 +61,7 @@ def judged_answer(view: View, need: Need) -> bool | None:
             content=reply,
             subject=tokens | need.question,
             said_on=view.asked_on.isoformat(),
+            is_near=True,
         )
     )
 

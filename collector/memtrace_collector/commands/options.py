@@ -57,7 +57,7 @@ def model_options(function: Decorated) -> Decorated:
         click.option("--run-calls", type=int, help="Most calls altogether.  [default: 5000]"),
         click.option("--run-tokens", type=int, help="Most tokens altogether.  [default: 5000000]"),
         click.option("--run-cost", type=float, help="Most money altogether; needs the prices."),
-        click.option("--case-calls", type=int, help="Most calls for one answer.  [default: 16]"),
+        click.option("--case-calls", type=int, help="Most calls for one answer.  [default: 12]"),
         click.option("--embeddings-model", help="Compare texts by this embedding model as well."),
     )
     for option in reversed(options):

@@ -40,6 +40,7 @@ class Record:
     completion_tokens: int = 0
     cost: float = 0.0
     stopped: str = ""
+    noted: set[str] = field(default_factory=set)
 
     def to_json(self) -> dict[str, Any]:
         """For the verdict; ``asked`` holds the first calls, ``calls`` counts them all."""
@@ -179,7 +180,9 @@ class Asker:
             self._cache.put(key, kept)
         else:
             self._metrics.add("memtrace.model.cache.hits", 1)
-        self._note(record, doubt, kept)
+        if key not in record.noted:
+            record.noted.add(key)
+            self._note(record, doubt, kept)
         return kept
 
     def _complete(self, messages: Sequence[Message], case: Budget, record: Record) -> Completion:

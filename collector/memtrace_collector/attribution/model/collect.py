@@ -60,7 +60,8 @@ class Collected:
         self.carried.add((item.text, _HOPS.get(kind(ref), _LAST_HOP)))
 
     def first_doubts(self, *, leaning_too: bool) -> list[Doubt]:
-        """The doubts of the first doubtful hop, nearest to the need first.
+        """The doubts of the first doubtful hop, nearest to the need first; where some are about
+        values made from the evidence or before the answer's reads, only of those.
 
         Args:
             leaning_too: also where the rules read a no of which only the wording is in doubt.
@@ -72,8 +73,9 @@ class Collected:
                 if doubt.leaning is wanted and self._matters(doubt)
             ]
             if relevant:
-                first = min(map(_hop, relevant))
-                of_hop = [doubt for doubt in relevant if _hop(doubt) == first]
+                near = [doubt for doubt in relevant if doubt.is_near] or relevant
+                first = min(map(_hop, near))
+                of_hop = [doubt for doubt in near if _hop(doubt) == first]
                 return sorted(of_hop, key=_distance)[:MAX_ASKED]
         return []
 

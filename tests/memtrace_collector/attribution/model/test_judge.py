@@ -13,6 +13,7 @@ from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.model.budget import Limits
 from memtrace_collector.attribution.model.collect import Collected
 from memtrace_collector.attribution.model.judge import MODEL
+from tests.benchmarks.bench_model_prompts import MODELS, MOST_TOKENS, measure
 from tests.contract.held_out.story import Story
 from tests.contract.test_scenarios import NAMES, told_facts, verdict_of
 from tests.instrumentors.openai_stub import OpenAIStub, Reply
@@ -258,3 +259,14 @@ def test_a_quote_that_is_not_in_the_text_is_no_yes() -> None:
     assert verdict.error_type == "insufficient_evidence"
     assert verdict.model is not None
     assert "quote not found" in {call["why"] for call in verdict.model["asked"]}
+
+
+@pytest.mark.parametrize("says", ["yes", "no"])
+def test_the_prompts_of_a_case_stay_under_2000_tokens_and_do_not_grow_with_its_graph(
+    says: str,
+) -> None:
+    """Also where every further record is as doubtful (10^4 operations: the benchmark)."""
+    small, large = (measure(operations, MODELS[says]) for operations in (50, 1_000))
+    assert small.tokens == pytest.approx(large.tokens, rel=0.02)
+    assert 0 < large.tokens <= MOST_TOKENS
+    assert large.verdict == {"yes": "ranked_out", "no": "distortion"}[says]
