@@ -57,8 +57,8 @@ def attribute(
     """Look into the flagged answers once; print the current verdict of each, new or not.
 
     An answer that cannot be judged is named on standard error, and the exit code is 4. Where a
-    model cannot be asked, the rules' verdict stands; only --method model then ends with 3. An
-    agent that cannot be asked judges nothing.
+    model cannot be asked, the rules' verdict stands; only the methods model and agent then end
+    with 3.
 
     \b
     Example:
@@ -79,7 +79,7 @@ def attribute(
         raise DamagedError(f"{len(found['set_aside'])} flagged answers could not be judged")
     if replay is not None:
         warn_if_nobody_was_asked(found["verdicts"])
-    if method == "model":
+    if method in ("model", "agent"):
         _check_asked(found["verdicts"])
 
 

@@ -27,7 +27,7 @@ def test_the_agents_verdict_is_stored_with_what_it_asked(
     assert stored["id"] == verdict["id"]
 
 
-def test_an_endpoint_that_is_not_there_sets_the_case_aside_and_leaves_the_rules_verdict(
+def test_an_endpoint_that_is_not_there_ends_with_3_and_leaves_the_verdict_to_the_rules(
     ask: Run, run: Run, imported: Callable[[str], Any]
 ) -> None:
     imported("overwritten")
@@ -35,6 +35,7 @@ def test_an_endpoint_that_is_not_there_sets_the_case_aside_and_leaves_the_rules_
     result = run(
         "attribute", "--method", "agent", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"
     )
-    assert result.exit_code == 4
-    assert "EndpointError" in result.stderr
-    assert ask("verdicts") == [by_rules]
+    assert result.exit_code == 3
+    assert "could not be asked" in result.stderr
+    (kept,) = ask("verdicts")
+    assert (kept["method"], kept["decisive"]) == ("rules", by_rules["decisive"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, absence
+from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.carriers import Sought, seek
 from memtrace_collector.attribution.explain import named as in_words
 from memtrace_collector.attribution.findings import Finding
@@ -18,6 +20,7 @@ from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.references import named_by
 
 AGENT = "agent"
+MAX_EXPLANATION = 900
 SCORE = 0.5
 """Of every operation that an agent names: how often it is right is not measured for a model of the
 user's choice, and it says nothing useful about its own certainty."""
@@ -60,6 +63,13 @@ def abstained(case: Case, ending: Abstain, told: Mapping[str, Any]) -> Verdict:
         missing=tuple(dict.fromkeys(ending.missing)),
         model=told,
     )
+
+
+def by_rules(case: Case, told: Mapping[str, Any]) -> Verdict:
+    """The verdict of the rules, with why the model could not be asked."""
+    verdict = attribute(case)
+    noted = f"{verdict.explanation} (By rules alone; the agent stopped: {told['stopped']}.)"
+    return replace(verdict, explanation=noted[:MAX_EXPLANATION], model=told)
 
 
 def _claim(case: Case, ref: str) -> Claim:

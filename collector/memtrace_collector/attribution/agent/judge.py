@@ -20,7 +20,7 @@ from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, 
 from memtrace_collector.attribution.agent.exploration import ABSTAIN, NAME, Exploration
 from memtrace_collector.attribution.agent.transcript import Transcript
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices, Usage, estimate
-from memtrace_collector.attribution.model.endpoint import Endpoint
+from memtrace_collector.attribution.model.endpoint import Endpoint, EndpointError
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.case import Case
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
@@ -79,21 +79,24 @@ class AgentJudge:
         self._clock = clock
 
     def __call__(self, case: Case) -> Verdict:
-        """The verdict on a case.
-
-        Raises:
-            EndpointError: the model cannot be asked. No verdict is better than one that says
-                nothing about the case.
-        """
+        """The verdict on a case; where the model cannot be asked, that of the rules, which
+        says so."""
         transcript = Transcript(self._endpoint.model)
+        ending: NameOperation | Abstain | None
         try:
             ending = self._explored(case, transcript)
         except _StoppedError as error:
             transcript.stopped = str(error)
             self._metrics.add("memtrace.model.stopped", 1, reason=error.reason)
             ending = Abstain(reason=f"the exploration was stopped: {error}")
+        except EndpointError as error:
+            transcript.stopped = f"unreachable: {error}"
+            self._metrics.add("memtrace.model.stopped", 1, reason="unreachable")
+            ending = None
         cost = self._prices.of(transcript.prompt_tokens, transcript.completion_tokens)
         told = transcript.to_json(cost)
+        if ending is None:
+            return concluded.by_rules(case, told)
         if isinstance(ending, NameOperation):
             return concluded.named(case, ending, told)
         return concluded.abstained(case, ending, told)

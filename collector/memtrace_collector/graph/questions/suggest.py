@@ -15,6 +15,8 @@ from memtrace_otel import variables
 MAX_LOOKED_AT = 5_000
 """Names, or operations whose records are names, that are compared."""
 MAX_SUGGESTED = 3
+MAX_SHOWN = 200
+"""Characters of a suggested name: it was recorded and may be anything."""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -23,7 +25,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     part = name.casefold()
     holding = [each for each in among if part and part in each.casefold()]
     near = holding or difflib.get_close_matches(name, among, MAX_SUGGESTED)
-    shown = " or ".join(repr(each) for each in near[:MAX_SUGGESTED])
+    shown = " or ".join(repr(each[:MAX_SHOWN]) for each in near[:MAX_SUGGESTED])
     return f" (did you mean {shown}?)" if shown else ""
 
 

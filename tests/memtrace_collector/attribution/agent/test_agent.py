@@ -15,7 +15,7 @@ from memtrace_collector.attribution.agent.ending import NameOperation, objection
 from memtrace_collector.attribution.agent.judge import AgentJudge, AgentLimits
 from memtrace_collector.attribution.agent.rows import ROWS
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices
-from memtrace_collector.attribution.model.endpoint import Endpoint, EndpointError
+from memtrace_collector.attribution.model.endpoint import Endpoint
 from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
@@ -260,9 +260,13 @@ def test_garbage_ends_within_the_budget_and_blames_nothing(what: str) -> None:
     assert verdict.decisive == ()
 
 
-def test_an_endpoint_that_does_not_answer_gives_no_verdict() -> None:
-    with OpenAIStub(lambda _: Reply(("down",), status=503)) as stub, pytest.raises(EndpointError):
-        judged(stub, case_of("overwritten"))
+def test_an_endpoint_that_does_not_answer_leaves_the_verdict_to_the_rules() -> None:
+    with OpenAIStub() as stub:
+        stub.reply(calling(("search", {})), Reply(("down",), status=503))
+        verdict = judged(stub, case_of("overwritten"))
+    assert (verdict.method, verdict.error_type) == ("rules", "overwritten")
+    assert "By rules alone; the agent stopped: unreachable" in verdict.explanation
+    assert verdict.model is not None and verdict.model["calls"] == 1
 
 
 def test_only_this_case_can_be_seen() -> None:
