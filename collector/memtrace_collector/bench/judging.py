@@ -85,7 +85,9 @@ def log_folder(unit: Unit) -> Path:
 
 
 def project(unit: Unit) -> None:
-    """Bring the unit's store up to its log."""
+    """Bring the unit's store up to its log. What was projected stays: remove ``facts.db`` to have
+    it made anew by another version of the dialects.
+    """
     with closing(_opened(facts_path(unit))) as store:
         Projector(log_folder(unit), store, RecordReader()).run_once()
 

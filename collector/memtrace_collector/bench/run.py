@@ -19,10 +19,11 @@ _HINTS = {"mem0-2": "name an interpreter that has mem0ai 2.x with --mem0-2-pytho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programs:
-    """How pipelines are run. ``python_of``: system -> interpreter."""
+    """How pipelines are run. ``python_of``: system -> interpreter; no ``systems``: all."""
 
     python_of: Callable[[str], str]
     at_once: int = 1
+    systems: tuple[str, ...] = ()
 
 
 def start(folder: RunFolder, info: RunInfo, cases: Sequence[PlannedCase]) -> None:
@@ -58,7 +59,7 @@ def go_on(
     Raises:
         WrongUseError: no system at all can be run.
     """
-    left = _left(folder)
+    left = _left(folder, programs.systems or SYSTEMS)
     missing = {
         system: f"{why}; {_HINTS.get(system, HINT)}"
         for system in left
@@ -72,10 +73,10 @@ def go_on(
     return _run(folder, runnable, programs, on_case)
 
 
-def _left(folder: RunFolder) -> dict[str, list[PlannedCase]]:
+def _left(folder: RunFolder, systems: Iterable[str]) -> dict[str, list[PlannedCase]]:
     plan = folder.plan()
     found: dict[str, list[PlannedCase]] = {}
-    for system in SYSTEMS:
+    for system in systems:
         finished = folder.finished(system)
         cases = [case for case in plan if case.system == system and case.id not in finished]
         if cases:

@@ -165,9 +165,13 @@ def _run(
         systems=selection.systems,
         kinds=selection.kinds,
     )
+    if on_terminal() and not folder.exists():
+        _note("reading the dialogues and planning …")
     prepare.prepare(folder, data, wanted, _note)
     programs = run.Programs(
-        python_of=interpreters(asked["mem0_2_python"]), at_once=asked["at_once"]
+        python_of=interpreters(asked["mem0_2_python"]),
+        at_once=asked["at_once"],
+        systems=selection.systems,
     )
     with _counting() as on_case, _terminated():
         return run.go_on(folder, programs, on_case)
