@@ -302,6 +302,19 @@ def test_an_answer_is_not_flagged_by(stories: dict[str, Story], name: str) -> No
     assert it.name not in verdicts(it.up)
 
 
+def test_a_broken_invariant_flags_when_the_settings_say_so(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("invariants") / "store"
+    up = start_up(folder, MEMTRACE_FLAG_INVARIANTS="stale,zombie")
+    try:
+        it = story(up, 7, "stale_retrieved")
+        it.send()
+        eventually(lambda: it.name in verdicts(up), "a verdict on the answer that was reached")
+    finally:
+        assert up.stop() == 0
+
+
 @pytest.mark.parametrize(("source", "is_bad_reference"), [("dataset", True), ("user", False)])
 def test_only_a_persons_correction_is_never_a_bad_reference(
     stories: dict[str, Story], source: str, is_bad_reference: bool

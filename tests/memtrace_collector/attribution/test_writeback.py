@@ -149,6 +149,20 @@ def test_bytes_are_the_same_each_time_and_new_for_a_new_revision() -> None:
     assert case_trace_id("c" * 32, 1) in [link.trace_id.hex() for link in root.links]
 
 
+def test_a_superseding_verdict_links_to_the_older_and_says_what_it_changed() -> None:
+    says = "Supersedes revision 1: it said extraction/omission."
+    verdict, script = _case(revision=2)
+    verdict |= {"supersedes": {"revision": 1, "says": says}}
+    found = _entries(verdict, script)
+    (older,) = _spans(_entries({**verdict, "revision": 1}, script)["c" * 32 + "/1/attribution"])[1]
+    (newer,) = _spans(found["c" * 32 + "/2/attribution"])[1]
+    assert older.span_id != newer.span_id
+    assert older.span_id in [link.span_id for link in newer.links]
+    assert _attributes(newer)["memtrace.attribution.explanation"].endswith(says)
+    root = _spans(found["c" * 32 + "/2/case"])[1][0]
+    assert root_span_id("c" * 32, 1) in [link.span_id.hex() for link in root.links]
+
+
 def test_no_content_leaves_unless_quotes_are_allowed() -> None:
     verdict, script = _case()
     assert all(b"Enzo" not in e.payload for e in _entries(verdict, script).values())

@@ -16,6 +16,7 @@ import pytest
 from memtrace_collector.errors import DamagedError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store import schema
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -88,6 +89,31 @@ def test_a_file_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> 
     connection.close()
     with pytest.raises(WrongUseError, match="version 99"):
         SqliteFactStore(path)
+
+
+def test_a_case_file_of_the_first_release_keeps_its_verdicts_and_outbox(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        schema.migrate(connection, schema.CASES[:1], path.name)
+        body = '{"id": "c", "stage": "update", "error_type": "overwritten", "method": "rules"}'
+        connection.execute("INSERT INTO verdict VALUES ('c', 1, 'g', '2026', ?)", (body,))
+        connection.execute("INSERT INTO lease VALUES ('c', 'somebody', 5)")
+    with closing(SqliteCaseStore(path)) as store:
+        assert [each["id"] for each in store.verdicts()] == ["c"]
+        assert store.verdict_counts() == {("update", "overwritten", "rules"): 1}
+        assert store.queued() == [] and store.read_until() is None
+
+
+def test_a_fact_file_of_the_first_release_is_projected_anew(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        schema.migrate(connection, schema.FACTS[:1], path.name)
+        connection.execute("INSERT INTO cursor VALUES ('projection', 1, 99)")
+        connection.execute("INSERT INTO cursor VALUES ('forward:default', 1, 50)")
+        connection.execute("INSERT INTO flag VALUES ('default', 'o', 'g', 1, x'00')")
+    with closing(SqliteFactStore(path)) as store:
+        assert store.cursor() == START and store.flags() == []
+        assert store.cursor("forward:default") == LogPosition(1, 50)
 
 
 def test_a_file_that_is_no_database_is_called_damaged(tmp_path: Path) -> None:
