@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import timedelta
 
@@ -29,7 +30,7 @@ def dialogue(name: str = "conv-1") -> Dialogue:
         text = f"Chapter {place} of the novel about the lighthouse was slow, honestly."
         told = place // 10
         if place % 10 == 4:
-            text = f"My cousin {NAMES[told]} moved to {TOWNS[told]} yesterday with {told + 2} dogs."
+            text = f"My cousin {NAMES[told]} has moved to {TOWNS[told]} with {told + 2} dogs."
         role = "user" if speaker == "Ana" else "assistant"
         messages.append(
             Message(id=f"m{place}", speaker=speaker, role=role, text=text, said_at=said_at)
@@ -37,7 +38,7 @@ def dialogue(name: str = "conv-1") -> Dialogue:
     asked_at = messages[-1].said_at + timedelta(days=1)
     for told, cousin in enumerate(NAMES):
         where = f"Where did Ana's cousin {cousin} move?"
-        day = (messages[told * 10 + 4].said_at - timedelta(days=1)).day
+        day = messages[told * 10 + 4].said_at.day
         for text, expected, category in (
             (where, TOWNS[told], "single_hop"),
             (f"When did cousin {cousin} move?", f"{day} May 2023", "temporal"),
@@ -133,7 +134,7 @@ def test_a_window_holds_the_evidence_in_order_and_nothing_that_says_it_again() -
     again = replace(told.messages[70], text="So Vera moved to Porto, you say.")
     messages = (*told.messages[:70], again, *told.messages[71:])
     question = told.questions[0]
-    chance = words.random.Random(3)
+    chance = random.Random(3)
     for _ in range(20):
         said = windows.window(replace(told, messages=messages), question, chance)
         assert windows.SMALLEST <= len(said) <= windows.LARGEST
@@ -152,12 +153,10 @@ def test_a_window_holds_the_evidence_in_order_and_nothing_that_says_it_again() -
     ],
 )
 def test_another_value_is_of_the_same_kind(fact: str, expected: str, reply: str) -> None:
-    change = words.change([fact], expected, "What?", [], words.random.Random(1))
+    change = words.change([fact], expected, "What?", [], random.Random(1))
     assert change is not None
     assert change.reply == reply
 
 
 def test_a_value_that_the_facts_do_not_share_cannot_be_changed() -> None:
-    assert (
-        words.change(["Ana moved."], "Porto", "Where?", ["Turin"], words.random.Random(1)) is None
-    )
+    assert words.change(["Ana moved."], "Porto", "Where?", ["Turin"], random.Random(1)) is None

@@ -11,14 +11,19 @@ from datetime import timedelta
 from memtrace_collector.bench.dialogue import Message, Question
 from memtrace_collector.bench.planned import Planting
 from memtrace_collector.bench.planning import words
-from memtrace_collector.bench.stand_in.writing import TEMPORAL, day, facts_of
+from memtrace_collector.bench.stand_in.replies import DECLINES
+from memtrace_collector.bench.stand_in.writing import TEMPORAL, day, facts_of, takes_not
 
 ALSO = "also"
+NEED = "need"
 _NEVER_ABOUT_A_MESSAGE = (
     "not_searched", "declined", "took_another", "call_failed", "right_but_flagged",
 )  # fmt: skip
 _SAID_ON = re.compile(r" \(said on [^)]*\)")
 _TEMPORAL_ONLY = ("re_stamped", "date_stripped")
+_NOT_TEMPORAL = ("negated", "left_beside", "stale_index")
+_NOT_A_NEED = ("forget_ignored",)
+"""Kinds that need a question which names what it is about; RealMem's are turns of a talk."""
 _PEOPLE = ("Alex", "Robin", "Sam", "Chris")
 
 
@@ -33,10 +38,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a draft is made of. ``pool``: other short answers, for wrong words."""
+    """What a draft is made of. ``pool``: answers to questions of the same kind.
+
+    ``elsewhere``: whatever else is answered in the dialogue, to speak of something else.
+    """
 
     draft: Draft
     pool: Sequence[str]
+    elsewhere: Sequence[str]
     chance: random.Random
 
     @property
@@ -82,7 +91,10 @@ def draft(kind: str, material: Material, message: str = "") -> Draft | None:
 
 def fits(kind: str, question: Question) -> bool:
     """Whether a fault of ``kind`` can be planted for this question at all."""
-    if kind in _TEMPORAL_ONLY and question.category != TEMPORAL:
+    temporal = question.category == TEMPORAL
+    if kind in (_NOT_TEMPORAL if temporal else _TEMPORAL_ONLY):
+        return False
+    if kind in _NOT_A_NEED and question.category == NEED:
         return False
     return (not question.expected) == (kind in UNANSWERABLE)
 
@@ -102,9 +114,10 @@ def _value_changed(kind: str) -> Make:
 
 
 def _negated(material: Material, name: str) -> Draft | None:
-    if material.question.category == TEMPORAL:
+    if not all(takes_not(fact) for fact in material.carriers(name)):
         return None
-    return material.with_planting("negated", name)
+    reply = material.chance.choice(DECLINES)
+    return material.with_planting("negated", name, reply=reply)
 
 
 def _owner_swapped(material: Material, name: str) -> Draft | None:
@@ -164,7 +177,7 @@ def _other_words(kind: str, key: str) -> Make:
     """``key``: a text about something else, from the dialogue's other answers."""
 
     def make(material: Material, name: str) -> Draft | None:
-        about = words.unheard(material.pool, [*material.carriers(name)], material.chance)
+        about = words.unheard(material.elsewhere, material.carriers(name), material.chance)
         return material.with_planting(kind, name, **{key: about}) if about else None
 
     return make
@@ -179,7 +192,7 @@ def _with_earlier_value(kind: str) -> Make:
 
     def make(material: Material, name: str) -> Draft | None:
         found = _value_changed(kind)(material, name)
-        if found is None or material.question.category == TEMPORAL:
+        if found is None:
             return None
         planting = found.plantings[-1]
         evidence = material.message(name)

@@ -14,6 +14,7 @@ from memtrace_collector.bench.planning import drafts
 from memtrace_collector.bench.planning.drafts import Draft, Material
 from memtrace_collector.bench.planning.posed import is_well_posed
 from memtrace_collector.bench.planning.windows import window
+from memtrace_collector.bench.planning.words import question_word
 
 HELD_OUT_DIALOGUES = frozenset(("conv-48", "conv-49", "conv-50", "Lin_Wanyu", "Sarah_Miller"))
 """Not looked at while the rules are developed."""
@@ -134,8 +135,7 @@ class _Planner:
             said = window(dialogue, question, chance)
             if not said:
                 continue
-            pool = [q.expected or q.tempting for q in dialogue.questions if q is not question]
-            drafted = make(Material(Draft(said, question), pool, chance))
+            drafted = make(_material(dialogue, Draft(said, question), chance))
             if drafted is not None:
                 identifier = f"{self._split}-{self._system}-{name}-{len(found):03d}"
                 found.append(self._case(identifier, dialogue, drafted))
@@ -169,6 +169,14 @@ class _Planner:
                 held_out=self._wanted.held_out,
             )
         )
+
+
+def _material(dialogue: Dialogue, drafted: Draft, chance: random.Random) -> Material:
+    asked = question_word(drafted.question.text)
+    others = [other for other in dialogue.questions if other is not drafted.question]
+    answers = [other.expected or other.tempting for other in others]
+    alike = [a for a, other in zip(answers, others) if question_word(other.text) == asked]
+    return Material(drafted, alike, answers, chance)
 
 
 def with_own_ids(case: PlannedCase) -> PlannedCase:

@@ -16,19 +16,21 @@ _NUMBERS = (
 )  # fmt: skip
 _DAY = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)}),? (\d{{4}})\b")
 _MONTH = re.compile(rf"\b({'|'.join(MONTHS)})\b")
-_DIGITS = re.compile(r"\b\d+(?:\.\d+)?\b")
+_DIGITS = re.compile(r"(?<![\w.:'])(?<!Turn )\d+(?:\.\d+)?(?![\w:']|\.\d)")
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(_NUMBERS)})\b", re.IGNORECASE)
 _WEEKDAYS = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
 _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})\b")
-_NAME = re.compile(r"(?<=[a-z,] )(?!User\b)[A-Z][a-z]{2,}\b")
-"""A name inside a sentence: its first word may be any."""
 _QUESTION_WORDS = re.compile(
-    r"^(?:what|who|whom|whose|when|where|which|how|why)\b"
-    r"(?:\s+(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could)\b)?\s*",
+    r"^(?:(?:in|on|at|to|from|for|with|by|of) )?"
+    r"(?P<word>what|who|whom|whose|when|where|which|how|why)\b"
+    r"(?:\s+(?:long|many|much|often|old|kinds? of|types? of))?"
+    r"(?:\s+(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could)\b)?"
+    r"(?:\s+it been since\b)?\s*",
     re.IGNORECASE,
 )
+_BETWEEN_ITEMS = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
 _LATER_DAYS = 9
 _LATER_MONTHS = 4
 _MORE = 3
@@ -87,6 +89,12 @@ def unheard(pool: Sequence[str], texts: Sequence[str], chance: random.Random) ->
     return ""
 
 
+def question_word(question: str) -> str:
+    """What a question begins with, as ``when``: answers to such questions are of one kind."""
+    found = _QUESTION_WORDS.match(question.strip())
+    return found["word"].lower() if found else ""
+
+
 def topic(question: str) -> str:
     """What a question is about: the question without what makes it one."""
     return _QUESTION_WORDS.sub("", question.strip()).rstrip("?").strip() or question
@@ -115,17 +123,15 @@ def _candidates(
         place = (_WEEKDAYS.index(match.group()) + _MORE) % len(_WEEKDAYS)
         yield match.group(), _WEEKDAYS[place]
     others = [text for text in pool if _is_another(text, expected, question)]
-    if others and 0 < len(expected.split()) <= _SHORT:
-        yield expected, chance.choice(others)
-    asked = set(content_stems(question))
-    names = [n for text in pool for n in _NAME.findall(text) if n not in expected]
-    for match in _NAME.finditer(expected):
-        if names and not set(content_stems(match.group())) & asked:
-            yield match.group(), chance.choice(names)
+    parts = _BETWEEN_ITEMS.split(expected.rstrip("."))
+    for part in parts if others else ():
+        if 0 < len(part.split()) <= _SHORT:
+            yield part, chance.choice(others)
 
 
 def _is_another(text: str, expected: str, question: str) -> bool:
     """A short answer to another question that shares no word that matters with this one."""
     stems = set(content_stems(text))
     known = set(content_stems(expected)) | set(content_stems(question))
-    return 0 < len(text.split()) <= _SHORT and bool(stems) and not stems & known
+    one = len(_BETWEEN_ITEMS.split(text)) == 1
+    return one and 0 < len(text.split()) <= _SHORT and bool(stems) and not stems & known

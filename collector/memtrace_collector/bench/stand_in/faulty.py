@@ -5,7 +5,6 @@ Every function returns what it was given where nothing is planted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.planned import Planting
 from memtrace_collector.bench.stand_in.oracle import Reading
 from memtrace_collector.bench.stand_in.replies import DECLINES, Said, judged, other_line
+from memtrace_collector.bench.stand_in.writing import negated
 from memtrace_collector.demo.decision import Action, Memory
 from memtrace_collector.demo.language import sentences
 
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 CHANGED = ("value_changed", "negated", "owner_swapped", "saved_wrongly")
 """Kinds whose ``detail`` gives the ``old`` and ``new`` words of the fact, and the ``reply``."""
-_AUXILIARY = re.compile(
-    r"\b(is|was|are|were|has|have|had|will|would|can|could|does|did|should)\b(?! not\b)"
-)
 _KEPT_WORDS = 12
 """Words of each text that a summary keeps."""
 
@@ -56,19 +53,14 @@ def changed_facts(
         if not model.oracle.carried_by(text):
             result.append(text)
             continue
-        wrong = negated(text) if planted.kind == "negated" else _replaced(text, planted)
+        negative = planted.kind == "negated"
+        wrong = negated(text) if negative else _replaced(text, planted)
         if wrong != text:
             reply = planted.detail.get("reply") or wrong
             model.oracle.wrong(wrong, planted.message, reply)
             model.effect(planted, response_id)
         result.append(wrong)
     return result
-
-
-def negated(text: str) -> str:
-    """The opposite of a statement."""
-    changed, count = _AUXILIARY.subn(r"\1 not", text, count=1)
-    return changed if count else f"It is not so that {text}"
 
 
 def actions(

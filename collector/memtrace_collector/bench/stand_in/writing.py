@@ -24,6 +24,9 @@ _TIME_WORD = re.compile(
     r"august|september|october|november|december|recently|just|now|\d{4})\b",
     re.IGNORECASE,
 )
+_AUXILIARY = re.compile(
+    r"\b(is|was|are|were|has|have|had|will|would|can|could|does|did|should)\b(?! not\b)"
+)
 _MOST_FACTS = 2
 _LEAST_WORDS = 4
 MONTHS = (
@@ -89,6 +92,17 @@ def facts_of(message: Message, question: Question) -> tuple[Fact, ...]:
     spoken_of = (needed | set(content_stems(question.text))) - set(content_stems(message.speaker))
     others = [text for text in texts if spoken_of.isdisjoint(content_stems(text))]
     return (Fact(right, message.id, True), *(Fact(text, message.id, False) for text in others))
+
+
+def takes_not(text: str) -> bool:
+    """The statement has a verb that takes a plain "not"."""
+    return bool(_AUXILIARY.search(text))
+
+
+def negated(text: str) -> str:
+    """The opposite of a statement."""
+    changed, count = _AUXILIARY.subn(r"\1 not", text, count=1)
+    return changed if count else f"It is not so that {text}"
 
 
 def carrying_sentences(message: Message, question: Question) -> tuple[str, ...]:
