@@ -35,10 +35,10 @@ _ANNOUNCE = (
 )
 _GRAPHS_CHANGED = (
     "UPDATE task SET touched = iif(leased_until_ns > ?2, max(touched, 1), 0),"
-    " due_ns = iif(leased_until_ns > ?2, due_ns,"
-    " min(ifnull(due_ns, 9223372036854775807), max(not_before_ns, ?2)))"
+    " due_ns = iif(leased_until_ns > ?2, due_ns, max(not_before_ns, ?2))"
     " WHERE state <> 'set_aside' AND case_id IN (SELECT case_id FROM concern"
-    " WHERE graph_id IN (SELECT value FROM json_each(?1)))"
+    " WHERE graph_id IN (SELECT value FROM json_each(?1))) AND (leased_until_ns > ?2"
+    " OR due_ns IS NULL OR due_ns > max(not_before_ns, ?2))"
 )
 _TAKE = (
     "UPDATE task SET worker = ?1, token = token + 1, attempts = attempts + 1, touched = 0,"

@@ -2,8 +2,8 @@
 
 Run with a folder that holds a ``facts.db`` and a JSON list of scenarios: ``[]`` undisturbed,
 ``[point, n]`` a SIGKILL by its own hand at the n-th passing of that point, ``[seconds]`` one from
-outside after so long, and any number of these in a row. Every scenario ends with a worker that
-is left alone.
+outside after so long, ``["together", n]`` so many workers at the same time, and any number of
+these in a row. Every scenario ends with a worker that is left alone.
 """
 
 from __future__ import annotations
@@ -138,6 +138,10 @@ def dies_at(point: str, number: int) -> Kill:
 def run(folder: Path, kills: list[Any]) -> dict[str, Any]:
     killed = 0
     for number, kill in enumerate(kills):
+        if kill[0] == "together":
+            children = [started(folder, number, lambda _: None) for _ in range(kill[1])]
+            assert [os.waitpid(child, 0)[1] for child in children] == [0] * kill[1]
+            continue
         if len(kill) == 2:
             child = started(folder, number, dies_at(*kill))
         else:

@@ -76,13 +76,15 @@ def _left_by(folder: Path, scenarios: Sequence[Sequence[Any]]) -> list[dict[str,
     return found
 
 
-def test_a_killed_worker_leaves_what_an_undisturbed_one_leaves(tmp_path: Path) -> None:
+def test_killed_and_crowded_workers_leave_what_an_undisturbed_one_leaves(tmp_path: Path) -> None:
     chance = random.Random(20261122)
     _facts(tmp_path)
     at_points = [[[point, number]] for point in POINTS for number in (1, CASES // 2)]
     in_a_row = [[[chance.choice(POINTS), chance.randint(1, 3)] for _ in range(6)] for _ in range(2)]
     from_outside = [[[chance.uniform(0.0, 0.15)] for _ in range(RANDOM_KILLS)]]
-    calm, *disturbed = _left_by(tmp_path, [[], *at_points, *in_a_row, *from_outside])
+    together = [[["together", 3]], [["before judging", 2], ["together", 3]]]
+    scenarios = [*at_points, *in_a_row, *from_outside, *together]
+    calm, *disturbed = _left_by(tmp_path, [[], *scenarios])
     assert [row[1] for row in calm["verdicts"]] == [1] * CASES
     assert len(calm["outbox"]) == len({row[0] for row in calm["outbox"]}) >= 3 * CASES
     assert calm["states"] == [0, 0, CASES, 0], "every case is judged"
@@ -91,5 +93,5 @@ def test_a_killed_worker_leaves_what_an_undisturbed_one_leaves(tmp_path: Path) -
     expected = [int(not (p in passed_once and n > 1)) for ((p, n),) in at_points]
     assert killed[: len(at_points)] == expected, "every point is really passed"
     calm.pop("killed")
-    for kills, each in zip([*at_points, *in_a_row, *from_outside], disturbed):
+    for kills, each in zip(scenarios, disturbed):
         assert each == calm, kills
