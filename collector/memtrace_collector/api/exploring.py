@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from memtrace_collector.attribution.explain import without_quotes
+from memtrace_collector.attribution.intake import case_id
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.facts import OperationKey
@@ -94,9 +95,7 @@ def invariants_found(reader: GraphReader, graph_id: str) -> Found[invariants.Fin
 
 
 def _ask_verdict(stores: Stores, given: Verdict, texts: Texts) -> Found[Json]:
-    answer = answer_at(stores.graphs, given.answer)
-    of_graph = stores.cases.verdicts(answer.graph_id)
-    found = next((v for v in of_graph if v["answer"] == span_json(answer.key)), None)
+    found = stores.cases.verdict(case_id(answer_at(stores.graphs, given.answer)))
     if found is None:
         raise NotFoundError(
             f"there is no verdict on {given.answer} yet; `memtrace-otel attribute` judges flagged "
