@@ -391,3 +391,33 @@ def test_a_pass_is_bounded_and_the_next_goes_on(
     monkeypatch.setattr(worker_module, "MAX_IN_A_PASS", 4)
     worker = Worker(several(10), cases, clock_ns=Clock(2 * 10**18))
     assert [len(worker.look()) for _ in range(4)] == [4, 4, 2, 0]
+
+
+def test_a_gap_that_another_owners_span_closes_is_noticed(cases: SqliteCaseStore) -> None:
+    script = Script()
+    script.remember("My barber is Enzo.")
+    (elsewhere,) = [script.add("ingest", graph="user:other", parent="")]
+    script.day(2)
+    script.say("Good morning.")
+    script.ask("Who is my barber?")
+    script.reply("I do not know.")
+    script.flag("Enzo", *(r for op in script.operations for r in op.outputs if r[:4] == "msg:"))
+    store = InMemoryFactStore()
+    put(store, [op for op in script.operations if op is not elsewhere], script.flags)
+    clock = clock_after(script)
+    looked = 0
+
+    def judge(case: Case) -> Verdict:
+        nonlocal looked
+        looked += 1
+        return attribute(case)
+
+    worker = Worker(store, cases, judge=judge, clock_ns=clock)
+    worker.look()
+    clock.move(300)
+    (first,) = worker.look()
+    put(store, [elsewhere])
+    clock.move(400)
+    (second,) = worker.look()
+    assert (first["absence"], second["absence"]) == ("broken", "assumed")
+    assert looked == 2
