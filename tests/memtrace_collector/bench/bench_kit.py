@@ -14,7 +14,7 @@ LINES = (
     ("Ben", "I spent the evening reading about glaciers in Patagonia."),
     ("Ana", "My sister Vera moved to Lisbon with her two cats."),
     ("Ben", "Work was quiet, we only reviewed some old drawings."),
-    ("Ana", "I bought a red bicycle for 240 euros yesterday."),
+    ("Ana", "I have a red bicycle now, I paid 240 euros for it yesterday."),
     ("Ben", "I should call the plumber about the kitchen sink."),
     ("Ana", "The concert in the park was fun, the brass band was loud."),
     ("Ben", "Tomorrow I will bake rye bread with caraway."),

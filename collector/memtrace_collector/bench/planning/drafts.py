@@ -45,8 +45,8 @@ class Material:
 
     draft: Draft
     pool: Sequence[str]
-    elsewhere: Sequence[str]
     chance: random.Random
+    elsewhere: Sequence[str] = ()
 
     @property
     def question(self) -> Question:
@@ -177,7 +177,8 @@ def _other_words(kind: str, key: str) -> Make:
     """``key``: a text about something else, from the dialogue's other answers."""
 
     def make(material: Material, name: str) -> Draft | None:
-        about = words.unheard(material.elsewhere, material.carriers(name), material.chance)
+        others = material.elsewhere or material.pool
+        about = words.unheard(others, material.carriers(name), material.chance)
         return material.with_planting(kind, name, **{key: about}) if about else None
 
     return make

@@ -176,7 +176,7 @@ def _material(dialogue: Dialogue, drafted: Draft, chance: random.Random) -> Mate
     others = [other for other in dialogue.questions if other is not drafted.question]
     answers = [other.expected or other.tempting for other in others]
     alike = [a for a, other in zip(answers, others) if question_word(other.text) == asked]
-    return Material(drafted, alike, answers, chance)
+    return Material(drafted, alike, chance, answers)
 
 
 def with_own_ids(case: PlannedCase) -> PlannedCase:

@@ -16,7 +16,7 @@ _NUMBERS = (
 )  # fmt: skip
 _DAY = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(MONTHS)}),? (\d{{4}})\b")
 _MONTH = re.compile(rf"\b({'|'.join(MONTHS)})\b")
-_DIGITS = re.compile(r"(?<![\w.:'])(?<!Turn )\d+(?:\.\d+)?(?![\w:']|\.\d)")
+_DIGITS = re.compile(r"(?<![\w.:'])(?<!Turn )\d+(?:[.,]\d+)*(?![\w:'])")
 _NUMBER_WORD = re.compile(rf"\b({'|'.join(_NUMBERS)})\b", re.IGNORECASE)
 _WEEKDAYS = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -25,7 +25,7 @@ _WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})\b")
 _QUESTION_WORDS = re.compile(
     r"^(?:(?:in|on|at|to|from|for|with|by|of) )?"
     r"(?P<word>what|who|whom|whose|when|where|which|how|why)\b"
-    r"(?:\s+(?:long|many|much|often|old|kinds? of|types? of))?"
+    r"(?:\s+(?P<of>long|many|much|often|old|kinds? of|types? of))?"
     r"(?:\s+(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could)\b)?"
     r"(?:\s+it been since\b)?\s*",
     re.IGNORECASE,
@@ -90,9 +90,9 @@ def unheard(pool: Sequence[str], texts: Sequence[str], chance: random.Random) ->
 
 
 def question_word(question: str) -> str:
-    """What a question begins with, as ``when``: answers to such questions are of one kind."""
+    """What a question begins with, as ``how long``: answers to such questions are of one kind."""
     found = _QUESTION_WORDS.match(question.strip())
-    return found["word"].lower() if found else ""
+    return f"{found['word']} {found['of'] or ''}".strip().lower() if found else ""
 
 
 def topic(question: str) -> str:
@@ -115,7 +115,7 @@ def _candidates(
         yield match.group(), MONTHS[later]
     for match in _DIGITS.finditer(expected):
         number = match.group()
-        yield number, f"{float(number) + _MORE:g}"
+        yield number, _larger(number)
     for match in _NUMBER_WORD.finditer(expected):
         place = (_NUMBERS.index(match.group().lower()) + _MORE) % len(_NUMBERS)
         yield match.group(), _NUMBERS[place]
@@ -127,6 +127,12 @@ def _candidates(
     for part in parts if others else ():
         if 0 < len(part.split()) <= _SHORT:
             yield part, chance.choice(others)
+
+
+def _larger(number: str) -> str:
+    """A number in whose first digits :data:`_MORE` more stands: 1,375 is 4,375."""
+    first = re.match(r"\d+", number)
+    return f"{int(first.group()) + _MORE}{number[first.end() :]}" if first else number
 
 
 def _is_another(text: str, expected: str, question: str) -> bool:
