@@ -27,11 +27,12 @@ class Finding:
 
     def find(self, text: str) -> list[Item]:
         """What a search for ``text`` returns, best first."""
-        with memtrace.operation("retrieve", system=SYSTEM) as op:
+        searched = self._reads if not self._surface.declares_answer else ""
+        with memtrace.operation("retrieve", system=SYSTEM, graph_id=searched or None) as op:
             op.inputs(memtrace.query(text))
             op.score_kind("similarity")
             op.limits(k=self._k)
-            if self._reads:
+            if self._reads and self._reads != op.graph_id:
                 op.reads(self._reads)
             misled = self._model.plantings.fires("wrong_namespace")
             if misled:
@@ -57,26 +58,36 @@ class Finding:
             op.dropped(hit.record.variable, hit.score, "limit", rank)
         return hits[: self._k]
 
-    def _ranks(self) -> list[int]:
-        """Ranks of what speaks of the evidence for the question as asked."""
+    def _ranks(self, planted: Planting | None = None) -> list[int]:
+        """Ranks, for the question as asked, of what speaks of the evidence; with a planting, of
+        what carries its message."""
         hits = self._records.search(self._model.case.question.text, 10_000)
         speaks = self._model.oracle.speaks_of
-        return [n for n, hit in enumerate(hits, start=1) if speaks(hit.record.item.line())]
+        return [
+            rank
+            for rank, hit in enumerate(hits, start=1)
+            if (
+                self._carries(planted, hit.record.item)
+                if planted
+                else speaks(hit.record.item.line())
+            )
+        ]
 
     def _configured(self) -> int:
         """The limit that the tool is configured with: enough for the question as asked, but for
         what is to be beyond it."""
-        ranks = self._ranks()
-        worst = max(ranks, default=1)
+        worst = max(self._ranks(), default=1)
         fires = self._model.plantings.fires
         self._fetch = max(_FETCHED, worst)
-        if fires("missed"):
-            self._fetch = max(1, worst - 1)
         if fires("query_lost"):
             return worst
-        if fires("missed") or fires("below_the_limit"):
-            return max(1, min(self._surface.k, worst - 1))
-        return max(self._surface.k, worst)
+        spoiled = fires("missed") or fires("below_the_limit")
+        if spoiled is None:
+            return max(self._surface.k, worst)
+        first = min(self._ranks(spoiled), default=2)
+        if fires("missed"):
+            self._fetch = max(1, first - 1)
+        return max(1, min(max(self._surface.k, worst), first - 1))
 
     def _spoil(self) -> None:
         """What is to be missed gets the vector of other words."""

@@ -50,24 +50,33 @@ class Finding:
     def _configured(self) -> int:
         """The limit that the searches are configured with: enough for the question as asked,
         but for what is to be beyond it."""
-        merged = _merged(self._groups(), self._question)
-        speaks = self._model.oracle.speaks_of
-        ranks = [
-            rank
-            for hits in merged
-            for rank, hit in enumerate(hits, start=1)
-            if speaks(hit.chunk.item.line())
-        ]
-        worst = max(ranks, default=1)
-        self._fetch = max(_FETCHED, worst)
+        worst = max(self._ranks(), default=1)
         fires = self._model.plantings.fires
-        if fires("missed"):
-            self._fetch = max(1, min(_FETCHED, worst - 1))
+        self._fetch = max(_FETCHED, worst)
         if fires("query_lost"):
             return worst
-        if fires("missed") or fires("below_the_limit"):
-            return max(1, min(LEAST_FETCHED, worst - 1))
-        return max(LEAST_FETCHED, worst)
+        spoiled = fires("missed") or fires("below_the_limit")
+        if spoiled is None:
+            return max(LEAST_FETCHED, worst)
+        first = min(self._ranks(spoiled), default=2)
+        if fires("missed"):
+            self._fetch = max(1, first - 1)
+        return max(1, min(max(LEAST_FETCHED, worst), first - 1))
+
+    def _ranks(self, planted: Planting | None = None) -> list[int]:
+        """Ranks, for the question as asked, of what speaks of the evidence; with a planting, of
+        what carries its message."""
+        speaks = self._model.oracle.speaks_of
+        lines = [
+            (rank, hit.chunk.item.line())
+            for hits in _merged(self._groups(), self._question)
+            for rank, hit in enumerate(hits, start=1)
+        ]
+        return [
+            rank
+            for rank, line in lines
+            if (carries(self._model, planted, line) if planted else speaks(line))
+        ]
 
     def _groups(self) -> list[Sequence[Index]]:
         """Which stores are searched together."""
@@ -83,12 +92,18 @@ class Finding:
 
     def _search(self, query: Variable, text: str, indexes: Sequence[Index]) -> list[Hit]:
         hits = _merged([indexes], text)[0][: self._fetch]
-        with memtrace.operation("retrieve", system=SYSTEM, name="retrieval chunks") as op:
+        misled = self._model.plantings.fires("wrong_namespace")
+        elsewhere = misled is not None and not self._surface.declares_answer
+        with memtrace.operation(
+            "retrieve",
+            system=SYSTEM,
+            name="retrieval chunks",
+            graph_id=indexes[0].graph_id if elsewhere else None,
+        ) as op:
             op.inputs(query)
             op.score_kind("similarity")
             own = op.graph_id
             op.reads(*(index.graph_id for index in indexes if index.graph_id != own))
-            misled = self._model.plantings.fires("wrong_namespace")
             if misled and indexes[0] is self._indexes[0]:
                 self._model.effect(misled)
             kept = self._cut(op, hits)

@@ -21,7 +21,7 @@ from memtrace_otel import MemoryOperation, Variable
 THRESHOLD = 0.02
 _SPARSE_SHARE = 0.1
 _FETCHED = 40
-_MOST_DROPPED = 30
+_MOST_DROPPED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,18 @@ class Finding:
             return max(ranks, default=1)
         return max(self._surface.k, *ranks, 1)
 
-    def _ranks(self) -> list[int]:
-        """Ranks of what speaks of the evidence for the question as asked."""
+    def _ranks(self, planted: Planting | None = None) -> list[int]:
+        """Ranks, for the question as asked, of what speaks of the evidence; with a planting, of
+        what carries its message."""
         entries = self._units.entries()
         scores = self._scores(self._question, entries)
         lines = [entries[index].unit.line for index in order(scores)]
         speaks = self._model.oracle.speaks_of
-        return [rank for rank, line in enumerate(lines, start=1) if speaks(line)]
+        return [
+            rank
+            for rank, line in enumerate(lines, start=1)
+            if (self._carries(planted, line) if planted else speaks(line))
+        ]
 
     def _scores(self, text: str, entries: Sequence[Entry]) -> list[float]:
         """Dense and sparse scores of the index in one."""
@@ -106,10 +111,12 @@ class Finding:
                 for unit in self._units.all():
                     if self._carries(planted, unit.line):
                         self._units.index_as(unit.id, planted.detail.get("as_if", "Noted."))
-                worst = max(self._ranks(), default=1)
+                first = min(self._ranks(planted), default=2)
+                self._k = max(1, min(self._k, first - 1))
                 if kind == "missed":
-                    self._fetch = max(1, min(_FETCHED, worst - 1))
-                self._k = max(1, min(self._k, worst - 1))
+                    self._fetch = max(1, first - 1)
+                else:
+                    self._fetch = max(self._fetch, *self._ranks(planted), 1)
 
     def _rewrite(self, query: Variable) -> tuple[Variable, str]:
         with memtrace.operation("rewrite", system=SYSTEM) as op:
@@ -121,7 +128,8 @@ class Finding:
 
     def _at_once(self, query: Variable, text: str) -> list[Hit]:
         entries = self._alive
-        with memtrace.operation("retrieve", system=SYSTEM) as op:
+        searched = self._reads if not self._surface.declares_answer else ""
+        with memtrace.operation("retrieve", system=SYSTEM, graph_id=searched or None) as op:
             op.inputs(query)
             self._say_what_is_read(op)
             misled = self._model.plantings.fires("wrong_namespace")
@@ -265,7 +273,7 @@ class Finding:
                 op.dropped(entry.unit.variable, None, "expired")
 
     def _say_what_is_read(self, op: MemoryOperation) -> None:
-        if self._reads:
+        if self._reads and self._reads != op.graph_id:
             op.reads(self._reads)
 
     def _carries(self, planted: Planting, line: str) -> bool:

@@ -115,6 +115,10 @@ def question_for(kind: str) -> Question:
         return kit.question(
             text="What did Ana name the bicycle?", expected="", evidence=(), near=(kit.PRICE,)
         )
+    if kind == "negated":
+        return kit.question(
+            text="Whom does Ana need for her choir?", expected="a tenor", evidence=("m9",)
+        )
     return kit.question()
 
 
