@@ -10,12 +10,17 @@ from memtrace_collector.graph.questions.shapes import Json
 
 KEPT_RESULTS = 8
 """Answers to questions that stay whole; older ones are shortened, and can be asked for again."""
+MAX_CALLS = 16
+"""Of one reply that are looked at."""
+MAX_SAID, MAX_ARGUMENTS, MAX_ID = 4_000, 8_000, 100
+"""Characters of a reply: an endpoint may send more than it was allowed."""
 _SHORT_CHARS = 300
 _LEFT_OUT = "… (left out to save room; ask again if needed)"
 
 
 class Call(NamedTuple):
-    """A function that the model calls; ``arguments``: None when they are no JSON object."""
+    """A function that the model calls; ``arguments``: None when they are no JSON object of
+    at most :data:`MAX_ARGUMENTS` characters."""
 
     id: str
     name: str
@@ -83,8 +88,9 @@ def turn_of(completion: Any) -> Turn:
     message = getattr(choices[0], "message", None) if choices else None
     said = getattr(message, "content", None)
     calls = getattr(message, "tool_calls", None)
-    found = [_call(n, each) for n, each in enumerate(calls if isinstance(calls, list) else ())]
-    return Turn(said if isinstance(said, str) else "", tuple(filter(None, found)))
+    listed = calls[:MAX_CALLS] if isinstance(calls, list) else ()
+    found = [_call(n, each) for n, each in enumerate(listed)]
+    return Turn(said[:MAX_SAID] if isinstance(said, str) else "", tuple(filter(None, found)))
 
 
 def _call(number: int, called: Any) -> Call | None:
@@ -93,10 +99,12 @@ def _call(number: int, called: Any) -> Call | None:
     if not isinstance(name, str):
         return None
     identity = getattr(called, "id", None)
-    return Call(str(identity or f"call-{number}"), name, _object(arguments))
+    return Call(str(identity or f"call-{number}")[:MAX_ID], name[:MAX_ID], _object(arguments))
 
 
 def _object(arguments: object) -> Json | None:
+    if isinstance(arguments, str) and len(arguments) > MAX_ARGUMENTS:
+        return None
     try:
         found = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):

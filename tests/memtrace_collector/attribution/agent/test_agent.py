@@ -245,6 +245,8 @@ GARBAGE: dict[str, Reply] = {
     "arguments that are no object": calling(("search", '["Lisbon"]')),
     "a function that does not exist": calling(("delete_everything", {"now": True})),
     "wrong types": calling(("search", {"text": 7, "graph": None})),
+    "a text without end": Reply(("word " * 100_000,)),
+    "arguments without end": calling(("search", {"text": "x" * 500_000})),
     "a hundred calls at once": calling(*[("why", {"answer": "latest"})] * 100),
 }
 
@@ -255,6 +257,7 @@ def test_garbage_ends_within_the_budget_and_blames_nothing(what: str) -> None:
         verdict = judged(stub, case_of("overwritten"), limits=AgentLimits(steps=3))
         assert len(stub.chat_requests) == 3
         answered = stub.chat_requests[-1]["messages"][-1]
+        assert len(json.dumps(stub.chat_requests[-1])) < 60_000
     assert answered["role"] in ("tool", "user")
     assert verdict.error_type == "insufficient_evidence"
     assert verdict.decisive == ()
