@@ -16,6 +16,8 @@ _KINDS = (
     semconv.KIND_MEMORY,
 )
 
+_SOURCES = 3
+
 if TYPE_CHECKING:
     from memtrace_collector.attribution.carriers import Sought
 
@@ -82,5 +84,6 @@ def _doubt(sought: Sought, content: str, ref: str, found: bool | None) -> Doubt:
         leaning=found,
         said_on=moment.day.isoformat() if moment is not None else "",
         is_upstream_known=bool(sought.sources),
+        sources=tuple(filter(None, map(sought.view.text, sought.sources[:_SOURCES]))),
         is_near=_is_near(sought, ref),
     )

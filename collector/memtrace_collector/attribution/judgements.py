@@ -37,6 +37,8 @@ class Doubt:
     leaning: bool | None = None
     said_on: str = ""
     is_upstream_known: bool = False
+    sources: tuple[str, ...] = ()
+    """Texts that carry the item at the beginning."""
     is_near: bool = False
     """The value was made from the evidence, or was before the answer's own reads."""
 

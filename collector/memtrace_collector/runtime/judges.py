@@ -15,8 +15,15 @@ from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.model.ask import Asker
 from memtrace_collector.attribution.model.budget import RUN_SECONDS, Budget, Limits, Prices, Usage
 from memtrace_collector.attribution.model.cache import Cache
+from memtrace_collector.attribution.model.embeddings import (
+    LOCAL,
+    EndpointEmbedder,
+    KeptEmbedder,
+    LocalEmbedder,
+)
 from memtrace_collector.attribution.model.endpoint import Endpoint
 from memtrace_collector.attribution.model.judge import ModelJudge
+from memtrace_collector.attribution.model.similar_judge import Similar
 from memtrace_collector.config import Config, check_method, check_model
 from memtrace_collector.model_config import ModelConfig, key_for
 from memtrace_collector.telemetry.metrics import Metrics
@@ -47,6 +54,8 @@ class Judges:
         self._lock = threading.Lock()
         self._asked: _Asked | None = None
         self._asker: Asker | None = None
+        self._cache: Cache | None = None
+        self._compares: Similar | None = None
 
     def __enter__(self) -> Judges:
         return self
@@ -72,15 +81,38 @@ class Judges:
         method = method or self._config.attribution.method
         check_method(method)
         check_model(method, self._config.model)
-        if method == "rules":
-            return attribute
         model = self._config.model
+        if method == "rules":
+            return self._similar() or attribute
         if method == AGENT:
             asked = self._model()
             return AgentJudge(
                 asked.endpoint, asked.run, _prices(model), _agent_limits(model), self._metrics
             )
-        return ModelJudge(self._closed(), lambda: _case_budget(model), method, model.cut)
+        return ModelJudge(
+            self._closed(), lambda: _case_budget(model), method, model.cut, self._similar()
+        )
+
+    def _similar(self) -> Similar | None:
+        """Who compares texts by meaning; None where no embedding model is named."""
+        model = self._config.model
+        if not model.embeddings:
+            return None
+        cache = self._kept()
+        with self._lock:
+            if self._compares is None:
+                embedder = _embedder(model)
+                self._opened.callback(embedder.close)
+                kept = KeptEmbedder(embedder, model.embeddings, cache)
+                self._compares = Similar(kept, self._metrics)
+            return self._compares
+
+    def _kept(self) -> Cache:
+        with self._lock:
+            if self._cache is None:
+                self._cache = Cache(self._folder / CACHE_FILE)
+                self._opened.callback(self._cache.close)
+            return self._cache
 
     def _model(self) -> _Asked:
         with self._lock:
@@ -103,11 +135,9 @@ class Judges:
 
     def _closed(self) -> Asker:
         """Who asks closed questions."""
-        asked = self._model()
+        asked, cache = self._model(), self._kept()
         with self._lock:
             if self._asker is None:
-                cache = Cache(self._folder / CACHE_FILE)
-                self._opened.callback(cache.close)
                 prices = _prices(self._config.model)
 
                 def price(usage: Usage) -> float:
@@ -115,6 +145,18 @@ class Judges:
 
                 self._asker = Asker(asked.endpoint, cache, asked.run, price, self._metrics)
             return self._asker
+
+
+def _embedder(model: ModelConfig) -> EndpointEmbedder | LocalEmbedder:
+    if model.embeddings.startswith(LOCAL):
+        return LocalEmbedder(model.embeddings.removeprefix(LOCAL))
+    return EndpointEmbedder(
+        model.embeddings,
+        base_url=model.base_url,
+        key=key_for(model, os.environ),
+        timeout_seconds=model.timeout_seconds,
+        retries=model.retries,
+    )
 
 
 def _prices(model: ModelConfig) -> Prices:

@@ -9,6 +9,7 @@ from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.model.ask import Asker, Record
 from memtrace_collector.attribution.model.budget import Budget
 from memtrace_collector.attribution.model.collect import Collected, Key, is_enough
+from memtrace_collector.attribution.model.similar_judge import Similar
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.case import Case
 
@@ -32,17 +33,25 @@ class ModelJudge:
         method: ``auto`` asks where the rules abstain or are unsure; ``model`` wherever a text was
             open or a wording decided.
         cut: score under which the rules are unsure.
+        similar: answers what similarity of texts can, before anybody is asked.
     """
 
     def __init__(
-        self, asker: Asker, case_budget: Callable[[], Budget], method: str, cut: float
+        self,
+        asker: Asker,
+        case_budget: Callable[[], Budget],
+        method: str,
+        cut: float,
+        similar: Similar | None = None,
     ) -> None:
         self._asker, self._case_budget = asker, case_budget
         self._method, self._cut = method, cut
+        self._similar = similar
 
     def __call__(self, case: Case) -> Verdict:
         """The verdict; where nobody could be asked, that of the rules, which says so."""
-        answers: dict[Key, bool | None] = {}
+        answers = self._similar.answers(case) if self._similar else {}
+        asked: set[Key] = set()
         record = Record(self._asker.model)
         budget = self._case_budget()
         collected = Collected(answers)
@@ -54,12 +63,13 @@ class ModelJudge:
             if not doubts or record.stopped:
                 break
             for doubt in doubts:
+                asked.add(doubt.key)
                 answers[doubt.key] = self._asker.answer(doubt, budget, record)
                 if record.stopped or (answers[doubt.key] and is_enough(doubt)):
                     break
             collected = Collected(answers)
             verdict = attribute(case, judgements=collected)
-        return _told(verdict, record, used=bool(collected.used))
+        return _told(verdict, record, used=bool(collected.used & asked))
 
     def _is_worth_asking(self, verdict: Verdict) -> bool:
         if verdict.error_type == "insufficient_evidence":
