@@ -49,6 +49,14 @@ def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
     assert store.verdicts("g", history=True) == [verdict("c", 1), verdict("c", 3)]
 
 
+def test_the_last_verdict_of_a_method_is_found_behind_later_ones(store: CaseStore) -> None:
+    for revision, method in ((1, "rules"), (2, "rules"), (3, "model")):
+        store.save_verdict(verdict("c", revision) | {"method": method}, [])
+    found = [store.verdict("c", method) for method in ("rules", "model", "")]
+    assert [each and each["revision"] for each in found] == [2, 3, 3]
+    assert store.verdict("c", "agent") is None
+
+
 def test_current_verdicts_are_counted_by_stage_type_and_method(store: CaseStore) -> None:
     omission = {"stage": "extraction", "error_type": "omission", "method": "rules"}
     unknown = {"stage": "unknown", "error_type": "insufficient_evidence", "method": "rules"}

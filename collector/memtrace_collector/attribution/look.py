@@ -117,10 +117,15 @@ class Look:
         return True
 
     def _judged(self, lease: Lease, case: Case, judge: Judge) -> Json | None:
+        """Store what is new. What a method finds again supersedes nothing, least of all what
+        another method found about the same case later."""
         case_id = lease.case.case_id
         finding = judge(case).to_json()
         now = self.clock_ns()
-        verdict = superseding.stored_form(finding, case_id, now, self.cases.verdict(case_id))
+        verdict = None
+        before = self.cases.verdict(case_id, finding["method"])
+        if before is None or not superseding.is_known(before, finding):
+            verdict = superseding.stored_form(finding, case_id, now, self.cases.verdict(case_id))
         schedule = settling.after_verdict(
             case, lease, now, changed=verdict is not None, is_settled=not settling.open_ends(case)
         )

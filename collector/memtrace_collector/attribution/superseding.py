@@ -27,7 +27,7 @@ def stored_form(
     """
     if previous is None:
         return _verdict(finding, case_id, 1, now_ns) | {"supersedes": None}
-    if _is_known(previous, finding):
+    if is_known(previous, finding):
         return None
     says = f"Supersedes revision {previous['revision']}: {_change(previous, finding)}."
     verdict = _verdict(finding, case_id, int(previous["revision"]) + 1, now_ns)
@@ -65,7 +65,7 @@ def _as_found(verdict: Mapping[str, Any]) -> Json:
     return found
 
 
-def _is_known(previous: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
+def is_known(previous: Mapping[str, Any], finding: Mapping[str, Any]) -> bool:
     """Whether a finding says the same as a verdict; one that was not replayed, or could not be,
     leaves the replay of an equal one standing."""
     if is_news(previous.get("replay"), finding.get("replay")):

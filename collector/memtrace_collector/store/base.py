@@ -195,8 +195,8 @@ class CaseStore(CaseQueue, Protocol):
         """Put rows into the outbox, in one transaction; those that are there stay as they are."""
         ...
 
-    def verdict(self, case_id: str) -> dict[str, object] | None:
-        """The current revision."""
+    def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
+        """The current revision; with ``method`` the last that was found by it."""
         ...
 
     def verdicts(

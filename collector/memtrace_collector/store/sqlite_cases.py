@@ -51,9 +51,11 @@ class SqliteCaseStore(SqliteCaseQueue):
         with self._connections.transaction() as connection:
             put_outbox(connection, outbox)
 
-    def verdict(self, case_id: str) -> dict[str, object] | None:
+    def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
         row = self._connections.query(
-            "SELECT body FROM verdict WHERE case_id = ? ORDER BY revision DESC LIMIT 1", (case_id,)
+            "SELECT body FROM verdict WHERE case_id = ?1"
+            " AND (?2 = '' OR json_extract(body, '$.method') = ?2) ORDER BY revision DESC LIMIT 1",
+            (case_id, method),
         ).fetchone()
         return _verdict(row) if row else None
 

@@ -421,3 +421,28 @@ def test_a_gap_that_another_owners_span_closes_is_noticed(cases: SqliteCaseStore
     (second,) = worker.look()
     assert (first["absence"], second["absence"]) == ("broken", "assumed")
     assert looked == 2
+
+
+def test_what_a_model_found_stands_until_the_rules_find_something_new(
+    cases: SqliteCaseStore,
+) -> None:
+    script = forgotten().flag("Enzo")
+    store = script.store()
+    clock = clock_after(script)
+    worker = Worker(store, cases, clock_ns=clock)
+    (by_rules,) = worker.look()
+
+    def model(case: Case) -> Verdict:
+        return replace(attribute(case), method="model", score=0.5)
+
+    (by_model,) = worker.run_once(judge=model)
+    assert (by_model["revision"], by_model["method"]) == (2, "model")
+    script.day(30)
+    script.say("Good morning.")
+    put(store, script.operations[-2:])
+    clock.move(3600)
+    assert worker.look() == [] and cases.verdicts() == [by_model]
+    script.flag("I do not know.", source="user")
+    put(store, flags=script.flags[-1:])
+    (changed,) = worker.look()
+    assert (changed["revision"], changed["method"]) == (3, by_rules["method"])
