@@ -25,7 +25,7 @@ class ModelConfig:
     timeout_seconds: float = 30.0
     retries: int = 2
     concurrency: int = 4
-    cut: float = 0.8
+    cut: float = 0.7
     """``auto`` asks where the rules' score is below."""
     case_calls: int = 12
     case_tokens: int = 2_000

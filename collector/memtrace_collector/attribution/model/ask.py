@@ -16,7 +16,9 @@ from memtrace_collector.attribution.model.endpoint import Completion, Endpoint, 
 from memtrace_collector.attribution.model.questions import Message
 from memtrace_collector.telemetry.metrics import Metrics
 
-MAX_COMPLETION_TOKENS = 400
+MAX_COMPLETION_TOKENS = 1_500
+"""A cap for models that reason at length; a plain reply has about :data:`USUAL_TOKENS`."""
+USUAL_TOKENS = 100
 MAX_KEPT_CALLS = 24
 MAX_KEPT_CHARACTERS = 6_000
 
@@ -43,7 +45,9 @@ class Record:
     noted: set[str] = field(default_factory=set)
 
     def to_json(self) -> dict[str, Any]:
-        """For the verdict; ``asked`` holds the first calls, ``calls`` counts them all."""
+        """For the verdict; ``asked`` holds the first calls, ``calls`` counts them all. What was
+        answered from the cache counts as it did when it was asked, so that a verdict does not
+        depend on what the cache holds."""
         return {
             "model": self.model,
             "calls": self.count,
@@ -187,7 +191,7 @@ class Asker:
 
     def _complete(self, messages: Sequence[Message], case: Budget, record: Record) -> Completion:
         prompt = sum(estimate(each.content) for each in messages)
-        expected = Usage(prompt=prompt, completion=MAX_COMPLETION_TOKENS // 4)
+        expected = Usage(prompt=prompt, completion=USUAL_TOKENS)
         if not case.reserve(expected):
             raise self._stop(record, "case budget")
         if not self._run.reserve(expected):

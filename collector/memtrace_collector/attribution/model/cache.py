@@ -54,9 +54,11 @@ class Cache:
         """What was kept under a key."""
         with self._lock:
             row = self._connection.execute(
-                "UPDATE answers SET used_ns = ? WHERE key = ? RETURNING answer",
-                (self._clock_ns(), key),
+                "SELECT answer FROM answers WHERE key = ?", (key,)
             ).fetchone()
+            self._connection.execute(
+                "UPDATE answers SET used_ns = ? WHERE key = ?", (self._clock_ns(), key)
+            )
             self._connection.commit()
         found = json.loads(row[0]) if row else None
         return found if isinstance(found, dict) else None

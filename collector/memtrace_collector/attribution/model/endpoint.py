@@ -22,6 +22,9 @@ FAILURES_UNTIL_PAUSE = 3
 PAUSE_SECONDS = 60.0
 TEMPERATURE = 0.0
 _REFUSED = (400, 404, 415, 422)
+_OTHERWISE = ("response_format", "temperature", "max_tokens")
+"""Parameters without which it also goes: some servers know no JSON mode, reasoning models want
+``max_completion_tokens`` and their own temperature."""
 
 
 class EndpointError(Exception):
@@ -70,7 +73,7 @@ class Endpoint:
         self._slots = threading.BoundedSemaphore(concurrency)
         self._clock = clock
         self._lock = threading.Lock()
-        self._has_json_mode = True
+        self._refused: frozenset[str] = frozenset()
         self._failures = 0
         self._paused_until = 0.0
 
@@ -86,7 +89,9 @@ class Endpoint:
             EndpointError: there is none. After :data:`FAILURES_UNTIL_PAUSE` in a row nothing is
                 sent for :data:`PAUSE_SECONDS`.
         """
-        reply = self._guarded(lambda: self._create(messages, max_tokens))
+        told = [{"role": each.role, "content": each.content} for each in messages]
+        json_mode = {"type": "json_object"}
+        reply = self._guarded(lambda: self._create(told, max_tokens, response_format=json_mode))
         return _completion(reply, sum(estimate(each.content) for each in messages))
 
     def converse(
@@ -101,15 +106,7 @@ class Endpoint:
         Raises:
             EndpointError: as :meth:`complete`.
         """
-        reply = self._guarded(
-            lambda: self._client.chat.completions.create(
-                model=self.model,
-                messages=list(messages),
-                tools=list(tools),
-                temperature=TEMPERATURE,
-                max_tokens=max_tokens,
-            )
-        )
+        reply = self._guarded(lambda: self._create(messages, max_tokens, tools=list(tools)))
         return reply, _completion(reply, estimate(json.dumps([*messages, *tools]))).usage
 
     def close(self) -> None:
@@ -127,23 +124,30 @@ class Endpoint:
         self._count(failed=False)
         return reply
 
-    def _create(self, messages: Sequence[Message], max_tokens: int) -> ChatCompletion:
-        if self._has_json_mode:
+    def _create(
+        self, messages: Sequence[Mapping[str, Any]], max_tokens: int, **options: Any
+    ) -> ChatCompletion:
+        """Send with every parameter that the endpoint has not refused so far."""
+        wanted = {"temperature": TEMPERATURE, "max_tokens": max_tokens, **options}
+        for _ in range(len(_OTHERWISE) + 1):
+            sent = {name: value for name, value in wanted.items() if name not in self._refused}
+            if "max_tokens" in self._refused:
+                sent["max_completion_tokens"] = max_tokens
             try:
-                return self._send(messages, max_tokens, response_format={"type": "json_object"})
+                return self._send(messages, sent)
             except openai.APIStatusError as error:
-                if error.status_code not in _REFUSED or "response_format" not in str(error):
+                named = [name for name in _OTHERWISE if name in sent and name in str(error)]
+                if error.status_code not in _REFUSED or not named:
                     raise
-                self._has_json_mode = False
-        return self._send(messages, max_tokens)
+                self._refused = self._refused | set(named)
+        raise EndpointError("every form of the request was refused")
 
-    def _send(self, messages: Sequence[Message], max_tokens: int, **options: Any) -> ChatCompletion:
+    def _send(
+        self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+    ) -> ChatCompletion:
+        told: list[Any] = list(messages)
         found: ChatCompletion = self._client.chat.completions.create(
-            model=self.model,
-            messages=[{"role": each.role, "content": each.content} for each in messages],
-            temperature=TEMPERATURE,
-            max_tokens=max_tokens,
-            **options,
+            model=self.model, messages=told, **options
         )
         return found
 

@@ -97,6 +97,21 @@ def test_json_mode_is_left_out_where_it_is_refused() -> None:
         assert ["response_format" in each for each in stub.chat_requests] == [True, False, False]
 
 
+def test_a_reasoning_model_gets_the_parameters_it_knows() -> None:
+    def reasoning(request: dict[str, Any]) -> Reply:
+        for name in ("temperature", "max_tokens"):
+            if name in request:
+                return Reply((f"Unsupported parameter: '{name}'",), status=400)
+        return Reply(("{}",))
+
+    with OpenAIStub(reasoning) as stub, closing(Endpoint("m", base_url=stub.base_url)) as asked:
+        assert asked.complete(PROMPT, 50).content == "{}"
+        assert stub.chat_requests[-1]["max_completion_tokens"] == 50
+        assert stub.chat_requests[-1]["response_format"] == {"type": "json_object"}
+        asked.complete(PROMPT, 50)
+        assert len(stub.chat_requests) == 4
+
+
 def test_after_several_failures_nothing_is_sent_for_a_while() -> None:
     now = [0.0]
     with (
