@@ -144,8 +144,19 @@ def _occurrences(lookups: Lookups, graph_id: str, ref: str, answer: Operation) -
 
 
 def _first_readers(lookups: Lookups, graph_id: str, ref: str) -> list[Occurrence]:
-    """Who read what nobody was seen to take in: the nearest to its entry that is known."""
-    users = lookups.record_users(graph_id, [variables.record_of(ref)])
-    readers = [item for items in users.values() for item in items if ref in item.inputs]
-    readers.sort(key=lambda item: (item.start_ns, item.span_id))
-    return [Occurrence(ref, item) for item in innermost(lookups, readers[:_MAX_READERS])]
+    """Who read what nobody was seen to take in: the nearest to its entry that is known.
+
+    A version that the asker did not know (``?``) is any that was read of the record.
+    """
+    record = variables.record_of(ref)
+    any_version = variables.version_of(ref) == semconv.UNKNOWN_VERSION
+    readers = [
+        (version, item)
+        for item in lookups.record_users(graph_id, [record]).get(record, ())
+        for version in item.inputs
+        if version == ref or (any_version and variables.record_of(version) == record)
+    ]
+    readers.sort(key=lambda reader: (reader[1].start_ns, reader[1].span_id))
+    versions = {item.key: version for version, item in readers[:_MAX_READERS]}
+    known = innermost(lookups, [item for _, item in readers[:_MAX_READERS]])
+    return [Occurrence(versions[item.key], item) for item in known]

@@ -43,6 +43,18 @@ def test_evidence_that_only_another_graph_holds_is_foreign() -> None:
     assert case.readable_graphs == {GRAPH}
 
 
+def test_evidence_that_was_only_read_joins_by_its_record_too() -> None:
+    """A chunk is made of a message that no operation was seen to take in."""
+    chunked = operation("m/chunk", "ingest", 1, inputs=["msg:c/1@aaa"], outputs=["doc:d@bbb"])
+    for ref in ("msg:c/1@?", "msg:c/1@aaa"):
+        case = case_of(chunked, evidence=(ref,))
+        assert case.evidence == ("msg:c/1@aaa",) and chunked.key in case.operations
+    theirs = operation(
+        "m/chunk", "ingest", 1, inputs=["msg:c/1@aaa"], outputs=["doc:d@bbb"], graph_id="user:eve"
+    )
+    assert case_of(theirs, evidence=("msg:c/1@?",)).foreign == {"msg:c/1@aaa": "user:eve"}
+
+
 def test_evidence_nobody_saw_stays_as_it_was_named() -> None:
     assert case_of(evidence=("msg:none@1",)).evidence == ("msg:none@1",)
 
