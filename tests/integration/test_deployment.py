@@ -22,7 +22,9 @@ def test_the_services_configuration_is_complete_valid_and_under_40_lines():
     assert loaded.forward.url == "http://jaeger:4318"
     assert len(text.splitlines()) < 40
     for setting in SETTINGS:
-        assert re.search(rf"^\s*{setting.path.rpartition('.')[2]}:", text, re.MULTILINE), setting
+        assert re.search(rf"(^|[{{,])\s*{setting.path.rpartition('.')[2]}:", text, re.MULTILINE), (
+            setting
+        )
 
 
 @pytest.mark.parametrize("name", SERVICES)
