@@ -53,7 +53,7 @@ $(VENV)/.demo $(VENV)/.test: $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
 $(VENV_MEM0_2)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV_MEM0_2)
 	$(VENV_MEM0_2)/bin/python $(PIP) install --editable '.[zero]' 'mem0ai==2.2.1' \
-		'pytest>=8.3' 'pytest-asyncio>=0.25' 'pytest-timeout>=2.3'
+		'msgspec>=0.19' 'pytest>=8.3' 'pytest-asyncio>=0.25' 'pytest-timeout>=2.3'
 	touch $@
 
 $(JAEGER):
