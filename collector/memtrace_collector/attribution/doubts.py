@@ -57,7 +57,9 @@ def _quotes_what_was_judged(sought: Sought, prompt: str) -> bool:
 def _is_for_asking(sought: Sought, content: str, ref: str, found: bool | None) -> bool:
     """Whether only the wording keeps the rules from an answer: an open text, or one that is
     about the need and has neither a number nor a date that speaks against it. A clock that is
-    off is nothing that a reader of the text could put right."""
+    off is nothing that a reader could put right; what should be in no text is not asked for."""
+    if sought.need.kind == "unanswerable" or not sought.item.text:
+        return False
     if found is None:
         return not sought.item.temporal
     if kind(ref) not in _KINDS or not sought.about(content):

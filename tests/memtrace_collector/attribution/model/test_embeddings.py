@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import types
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,20 @@ def test_a_local_model_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(WrongUseError, match="pip install"):
         LocalEmbedder("/no/such/folder")
+
+
+def test_a_local_model_is_read_from_the_folder_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Model:
+        def __init__(self, path: str, *, local_files_only: bool) -> None:
+            assert (path, local_files_only) == ("/models/small", True)
+
+        def encode(self, texts: list[str]) -> list[list[float]]:
+            return [[len(each)] for each in texts]
+
+    library = types.ModuleType("sentence_transformers")
+    monkeypatch.setattr(library, "SentenceTransformer", Model, raising=False)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", library)
+    assert LocalEmbedder("/models/small").embed(["a", "bc"]) == [[1.0], [2.0]]
 
 
 def test_attribute_compares_by_the_model_named(tmp_path: Path, monkeypatch: Any) -> None:

@@ -105,6 +105,16 @@ def test_a_case_that_the_rules_are_sure_of_asks_nothing() -> None:
     assert verdict == attribute(case_of(story))
 
 
+def test_what_should_be_in_no_text_is_not_asked_for() -> None:
+    story = Story("ada").day(1)
+    learned = story.learn("My wife is allergic to shellfish.")
+    story.turn("What am I allergic to?", "To shellfish.", learned.record)
+    story.flag("")
+    with OpenAIStub(CARRIES) as stub, asking(stub.base_url, method=MODEL) as judge:
+        assert judge(case_of(story)).stage == "response"
+        assert not stub.chat_requests
+
+
 def test_the_method_model_also_asks_where_wording_decided() -> None:
     story = ranked_out_paraphrase("Vera lives in Graz near mother and father")
     assert attribute(case_of(story)).error_type == "distortion"
