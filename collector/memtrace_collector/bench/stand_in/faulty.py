@@ -103,23 +103,25 @@ def scores(model: StandIn, texts: Sequence[str], right: list[float]) -> list[flo
 
 def reply(model: StandIn, reading: Reading, response_id: str) -> Said | None:
     """The answer's faults; None: the model answers as well as it can."""
-    question = model.case.question
     knows = not reading.missing and not reading.misled
     for kind in ("declined", "took_another", "misread", "ignored", "answered_unknown"):
         planted = model.plantings.fires(kind)
         if planted is None or not knows:
             continue
-        if kind == "declined":
-            text = model.chance.choice(DECLINES)
-        elif kind == "took_another":
-            text = planted.detail.get("reply") or other_line(question, reading)
-        else:
-            text = planted.detail["reply"]
-        if not text:
-            continue
-        model.effect(planted, response_id)
-        return judged(question, Said(text, False))
+        said = _said_wrongly(model, planted, reading)
+        if said.text:
+            model.effect(planted, response_id)
+            return said
     return None
+
+
+def _said_wrongly(model: StandIn, planted: Planting, reading: Reading) -> Said:
+    if planted.kind == "declined":
+        return Said(model.chance.choice(DECLINES), False)
+    if planted.kind == "took_another" and not planted.detail.get("reply"):
+        question = model.case.question
+        return judged(question, Said(other_line(question, reading), False))
+    return Said(planted.detail["reply"], False)
 
 
 def _planted_for(model: StandIn, kind: str, message_id: str) -> Planting | None:
