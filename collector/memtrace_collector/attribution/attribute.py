@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memtrace_collector.attribution import without_expected
-from memtrace_collector.attribution.carriers import Sought, seek
+from memtrace_collector.attribution.binding import seek
+from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.derived import has_texts
 from memtrace_collector.attribution.explain import explain
 from memtrace_collector.attribution.findings import Finding

@@ -12,19 +12,20 @@ from datetime import date
 from functools import cached_property
 
 from memtrace_collector.attribution import dates, doubts, text
-from memtrace_collector.attribution.needs import DOUBTFUL, KEEPS, Item, Need, states
-from memtrace_collector.attribution.once import once
+from memtrace_collector.attribution.descent import descent, kin
+from memtrace_collector.attribution.needs import Item, Need, states
 from memtrace_collector.attribution.owners import owner_named
-from memtrace_collector.attribution.refs import Moment, is_deleted, kind, outputs_within
+from memtrace_collector.attribution.refs import Moment, is_deleted, kind
 from memtrace_collector.attribution.view import View
-from memtrace_collector.graph.references import named_by
-from memtrace_otel import semconv, variables
+from memtrace_otel import semconv
 
 ABOUT = 0.5
 """Share of the subject's words that makes a text be about it."""
 TOPICAL = 0.8
 """Sentences this close to the best topical match may name the time."""
 LOOSE = 0.6
+NEAR = 0.3
+"""Share of the evidence's words that makes what was made from it carry it."""
 _DERIVED = (
     semconv.KIND_FACT,
     semconv.KIND_MEMORY,
@@ -64,6 +65,32 @@ class Sought:
         """What was made from the sources, by edges or single inputs."""
         return descent(self.view, self.sources)
 
+    @cached_property
+    def kin(self) -> frozenset[str]:
+        """What was made from the sources, as far as edges and wording say."""
+        return kin(self.view, self.sources)
+
+    @cached_property
+    def said(self) -> frozenset[str]:
+        """Every word of the sources."""
+        return frozenset().union(
+            *(text.content_tokens(self.view.text(ref) or "") for ref in self.sources)
+        )
+
+    @cached_property
+    def _is_cut(self) -> bool:
+        """Whether a source may have said more: shortened, or taken in by somebody unseen."""
+        return any(self.view.is_cut(ref) or not self.view.producers(ref) for ref in self.sources)
+
+    @cached_property
+    def wrong_words(self) -> frozenset[str]:
+        """What only the reply says, not the evidence, the question or the expected answer."""
+        reply = self.view.reply
+        if reply is None or text.declines(reply) or not self.said:
+            return frozenset()
+        known = self.said | self.need.question | text.content_tokens(self.need.expected)
+        return text.unlike(text.content_tokens(reply), known)
+
     def holds(self, ref: str) -> bool | None:
         """Whether one value carries the item."""
         if ref not in self._memo:
@@ -95,9 +122,25 @@ class Sought:
         if self.item.temporal:
             return self._names_the_time(content, ref)
         if self.loose:
-            share = text.coverage(self.item.tokens, [content])
-            return True if share >= LOOSE else None if share >= DOUBTFUL / 2 else False
+            return self._resembles(content, ref)
         return states(self.item, content)
+
+    def _resembles(self, content: str, ref: str | None) -> bool | None:
+        """Whether a text says what the evidence says, in the evidence's words or made from it."""
+        if ref is not None and kind(ref) == semconv.KIND_CONTEXT:
+            quoted = (self.view.text(each) for each in self.kin)
+            if any(each and each.strip() in content for each in quoted):
+                return True
+        own = text.content_tokens(content)
+        share = text.coverage(self.item.tokens, [content])
+        if ref is None or ref not in self.kin:
+            return share >= LOOSE
+        if own & self.wrong_words or text.numbers(own - self.said):
+            return False
+        precise = len(own & self.said) / len(own) if own else 0.0
+        if share >= LOOSE or (max(share / NEAR, precise / LOOSE) >= 1 and not self._is_cut):
+            return True
+        return None if share >= NEAR / 2 else False
 
     def _names_the_time(self, content: str, ref: str | None) -> bool | None:
         if not self.about(content):
@@ -235,48 +278,6 @@ class Sought:
         return tuple(sorted(reasons))
 
 
-def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
-    """What was made from these values: along edges, along single inputs, and along equal text."""
-    found: set[str] = set(sources)
-    waiting = list(found)
-    while waiting:
-        ref = waiting.pop()
-        for op in view.readers(ref):
-            if op.composite or op.step in (semconv.STEP_ANSWER, semconv.STEP_JUDGE):
-                continue
-            made = outputs_within(op, ref)
-            if not op.edges and len(op.inputs) > 1 and len(made) > 1:
-                continue
-            for output in made:
-                if output not in found and not is_deleted(output):
-                    found.add(output)
-                    waiting.append(output)
-    return frozenset(found)
-
-
-def evidence_refs(view: View) -> tuple[str, ...]:
-    """The evidence as known here: exact references, else every version of the same record."""
-    known = set(view.case.texts)
-    if not known.issuperset(view.case.evidence):
-        known.update(ref for op in view.case.operations.values() for ref in named_by(op))
-    found: dict[str, None] = {}
-    for ref in view.case.evidence:
-        if ref in known:
-            found[ref] = None
-            continue
-        record = variables.record_of(ref)
-        found.update(
-            dict.fromkeys(sorted(other for other in known if variables.record_of(other) == record))
-        )
-    return tuple(found)
-
-
-def _known_before(view: View, ref: str) -> bool:
-    """Whether a value was there before the answer, as far as its producers say."""
-    makers = view.producers(ref)
-    return not makers or any(view.before(op) for op in makers)
-
-
 def _anchor(part: str, ref: str | None, moment: Moment | None) -> date | None:
     """The day from which the relative words of a sentence count: in a prompt, that of its line."""
     named = _days_named(part) if ref and kind(ref) == semconv.KIND_CONTEXT else []
@@ -291,104 +292,3 @@ def _days_named(content: str) -> list[date]:
         for reading in phrase.readings
         if reading.days == 1
     ]
-
-
-@once
-def said_before(view: View) -> tuple[str, ...]:
-    """Messages and documents that entered before the answer, the query apart."""
-    question = view.question
-    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == question)}
-    refs = [
-        ref
-        for op in view.case.operations.values()
-        if view.before(op) and view.readable(op)
-        for ref in (*op.outputs, *op.inputs)
-        if kind(ref) in _SOURCE_KINDS and ref not in asked
-    ]
-    return tuple(dict.fromkeys(refs))
-
-
-def _key_words(view: View, item: Item, sources: Iterable[str]) -> frozenset[str]:
-    """The words of the evidence's own sentences on the item, without the needed ones."""
-    keys: set[str] = set()
-    for content in filter(None, map(view.text, sources)):
-        parts = text.sentences(content)
-        scores = [len(text.content_tokens(part) & item.tokens) for part in parts]
-        best = max(scores, default=0)
-        for part, score in zip(parts, scores):
-            if score == best:
-                keys |= text.content_tokens(part) - item.tokens
-    return frozenset(keys)
-
-
-def seek(view: View, need: Need) -> list[Sought]:
-    """Each needed item with its sources in this case."""
-    evidence = tuple(
-        ref
-        for ref in evidence_refs(view)
-        if kind(ref) in (*_SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
-        and _known_before(view, ref)
-    )
-    given = evidence if view.case.evidence_given else ()
-    if not need.items or not any(
-        view.text(ref) for ref in (*given, *said_before(view), *view.current_versions)
-    ):
-        blank = Item("", frozenset())
-        return [
-            Sought(view, need, item, given, frozenset(), by_descent=True)
-            for item in need.items or (blank,)
-        ]
-    return [_bind(view, need, item, given) for item in need.items]
-
-
-def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> Sought:
-    keys = _key_words(view, item, given)
-    plain = Sought(view, need, item, (), keys)
-    stated = plain.among(given)
-    everywhere = _on_topic(view, need.question | keys, plain.among(said_before(view)))
-    if stated or not given:
-        sources = tuple(dict.fromkeys([*stated, *everywhere]))
-        return Sought(
-            view, need, item, sources, _key_words(view, item, sources) if sources else keys
-        )
-    contents = [content for ref in given if (content := view.text(ref)) is not None]
-    if not contents:
-        return Sought(view, need, item, given, keys, stated_in_evidence=False)
-    if item.temporal and (readings := _times_named(plain, given)):
-        # the evidence names its own time: downstream is compared with that
-        named = Item(item.text, item.tokens, readings)
-        return Sought(view, need, named, given, keys, stated_in_evidence=False)
-    if not item.temporal and text.coverage(item.tokens, contents) >= KEEPS:
-        return Sought(view, need, item, everywhere, keys, stated_in_evidence=False)
-    return _paraphrased(view, need, item, given, contents)
-
-
-def _on_topic(view: View, subject: frozenset[str], refs: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that share a word of the subject; all of them when none does."""
-    sharing = tuple(ref for ref in refs if text.content_tokens(view.text(ref) or "") & subject)
-    return sharing or refs
-
-
-def _times_named(plain: Sought, refs: Iterable[str]) -> tuple[dates.Interval, ...]:
-    found: list[dates.Interval] = []
-    for ref in refs:
-        moment = plain.view.moment(ref)
-        for part in plain.topical(plain.view.text(ref) or ""):
-            for phrase in dates.phrases(part, moment.day if moment else None):
-                found.extend(phrase.readings)
-    return tuple(found)
-
-
-def _paraphrased(
-    view: View, need: Need, item: Item, given: tuple[str, ...], contents: list[str]
-) -> Sought:
-    """The evidence says it in other words: its sentences on the question stand for the item."""
-    parts = [part for content in contents for part in text.sentences(content)]
-    wanted = need.question | item.tokens
-    scores = [len(text.content_tokens(part) & wanted) for part in parts]
-    best = max(scores, default=0)
-    tokens = frozenset().union(
-        *(text.content_tokens(part) for part, score in zip(parts, scores) if score == best)
-    )
-    loose = Item(item.text, (tokens - need.question) or tokens)
-    return Sought(view, need, loose, given, frozenset(), loose=True, stated_in_evidence=False)

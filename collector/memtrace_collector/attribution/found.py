@@ -48,7 +48,7 @@ def not_searched(sought: Sought) -> Finding | None:
     """No retrieval or buffer read in the answer's turn."""
     view = sought.view
     missed = _missed(sought)
-    if not missed or view.reads or view.shown or view.assemblies:
+    if not missed or view.reads or view.shown:
         return None
     if not view.answer.parent_span_id and not view.turn:
         return abstain(

@@ -104,7 +104,7 @@ def classify(asked: str, expected: str | None, asked_on: date | None = None) -> 
     expected = text.normalise(expected).strip()
     if not expected or (text.declines(expected) and len(text.content_tokens(expected)) <= 6):
         return Need("unanswerable", asked, expected, question)
-    if asks_when(asked) and (intervals := _intervals(expected, asked_on)):
+    if (asks_when(asked) or not asked) and (intervals := _intervals(expected, asked_on)):
         item = Item(expected, needed_tokens(expected, question), intervals)
         return Need("temporal", asked, expected, question, (item,))
     items = _items(expected, question)
@@ -141,10 +141,10 @@ def answered(need: Need, reply: str, asked_on: date | None) -> bool | None:
     if need.kind == "unanswerable":
         return declined
     if not need.items:
-        return _same_polarity(need.expected, reply) or None
+        return False if declined else _same_polarity(need.expected, reply) or None
     found = [_answers(item, reply, asked_on) for item in need.items]
     if all(found):
-        return None if declined or _contradicts(need, reply) else True
+        return False if _contradicts(need, reply) else None if declined else True
     if text.polarity(need.expected) is not None and not declined and not _opposes(need, reply):
         return None  # the yes or no counts; why may be said in any words
     if declined or (len(found) > 1 and False in found):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memtrace_collector.attribution.carriers import Sought, descent
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.descent import descent
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import MEMORY_STAGES, Hop

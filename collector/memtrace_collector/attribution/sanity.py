@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.binding import evidence_refs
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.judgements import ANSWERS, Doubt
 from memtrace_collector.attribution.needs import Item, Need, answered, reply_content
+from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.view import View
+from memtrace_collector.attribution.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv
 
+REPLY, REFERENCE = "reply", "reference"
 _FALLIBLE_SOURCES = frozenset({"dataset", "evaluator"})
 
 
@@ -17,6 +23,8 @@ def bad_judge(view: View, need: Need) -> Finding | None:
     """The answer carries the need. A reply that may do so ends in an abstention."""
     reply = view.reply
     if reply is None or need.kind == "unknown":
+        return None
+    if _exchanged(view, need, reply) in (REPLY, REFERENCE):
         return None
     right = answered(need, reply, view.asked_on)
     if right is None:
@@ -46,6 +54,28 @@ def bad_judge(view: View, need: Need) -> Finding | None:
     )
 
 
+def _exchanged(view: View, need: Need, reply: str) -> str | None:
+    """Who is wrong when a reply repeats the expected answer with other words in one place: the
+    reply or the reference; ``None``: no such reply, or it cannot be told."""
+    if need.kind in ("temporal", "unanswerable", "unknown"):
+        return None
+    found = exchanges(need.expected, reply)
+    said = (ref for ref in evidence_refs(view) if kind(ref) == semconv.KIND_MESSAGE)
+    evidence = _words_of(view, said) if view.case.evidence_given else frozenset()
+    known = evidence or _words_of(view, (*view.contexts, *view.shown, *view.delivered))
+    for each in found:
+        expected, instead = bool(each.expected & known), bool(each.said & known)
+        if expected and not instead:
+            return REPLY
+        if instead and not expected and evidence:
+            return REFERENCE
+    return REPLY if any(each.shared >= SURELY_COPIED for each in found) else None
+
+
+def _words_of(view: View, refs: Iterable[str]) -> frozenset[str]:
+    return frozenset().union(*(text.content_tokens(view.text(ref) or "") for ref in refs))
+
+
 def judged_answer(view: View, need: Need) -> bool | None:
     """Whether the reply gives what was expected, as far as somebody could be asked."""
     reply, ref = view.reply, view.reply_ref
@@ -73,14 +103,17 @@ def bad_reference(sought: Sought) -> Finding | None:
     if (
         view.case.flag.source not in _FALLIBLE_SOURCES
         or not view.case.evidence_given
-        or sought.stated_in_evidence
         or sought.by_descent
+        or not need.question
         or reply is None
         or text.declines(reply)
     ):
         return None
     refs = [ref for ref in sought.sources if view.text(ref) is not None]
-    if not refs or not _supports(sought, refs, reply, reply_content(need, reply)):
+    contradicted = _exchanged(view, need, reply) == REFERENCE or (
+        not sought.stated_in_evidence and _supports(sought, refs, reply, reply_content(need, reply))
+    )
+    if not refs or not contradicted:
         return None
     return Finding(
         error_type="bad_reference",

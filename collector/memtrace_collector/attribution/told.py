@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from memtrace_collector.attribution import text
-from memtrace_collector.attribution.carriers import Sought, evidence_refs, said_before
+from memtrace_collector.attribution.binding import evidence_refs, said_before
+from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
 from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
 _ENTRY = frozenset({semconv.STEP_INGEST, semconv.STEP_ADD})
@@ -112,7 +114,7 @@ def never_told(sought: Sought) -> Finding | None:
     stored = _stored(sought)
     if sought.among([*said, *stored]):
         return None
-    if view.case.evidence_given and not evidence_refs(view):
+    if view.case.evidence_given and not evidence_refs(view) and not _everything_was_seen(view):
         return abstain("retention")
     unseen = [
         ref for ref in (*said, *stored) if view.text(ref) is None and not ref.endswith("@deleted")
@@ -130,6 +132,14 @@ def never_told(sought: Sought) -> Finding | None:
         basis=(TEXT,),
         claims=(claim(f"none of {len(said)} messages before the answer says it", view.answer),),
         window=view.window(0, view.answer.start_ns, view.case.operations.values()),
+    )
+
+
+def _everything_was_seen(view: View) -> bool:
+    """Whether every operation of the processes concerned arrived, from the first number on."""
+    processes = frozenset(op.sequence.process for op in view.writers() if op.sequence)
+    return bool(processes) and (
+        view.case.closure.absence(0, view.answer.start_ns, processes) == "proven"
     )
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, absence
 from memtrace_collector.attribution.attribute import attribute
-from memtrace_collector.attribution.carriers import Sought, seek
+from memtrace_collector.attribution.binding import seek
+from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.explain import named as in_words
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.model import hostile

@@ -1,0 +1,165 @@
+"""A need bound to a case: who said each needed item, in which words it is to be followed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.needs import KEEPS, Item, Need
+from memtrace_collector.attribution.once import once
+from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.view import View
+from memtrace_collector.graph.references import named_by
+from memtrace_otel import semconv, variables
+
+_SOURCE_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
+
+
+def evidence_refs(view: View) -> tuple[str, ...]:
+    """The evidence as known here: exact references, else every version of the same record."""
+    known = set(view.case.texts)
+    if not known.issuperset(view.case.evidence):
+        known.update(ref for op in view.case.operations.values() for ref in named_by(op))
+    found: dict[str, None] = {}
+    for ref in view.case.evidence:
+        if ref in known:
+            found[ref] = None
+            continue
+        record = variables.record_of(ref)
+        found.update(
+            dict.fromkeys(sorted(other for other in known if variables.record_of(other) == record))
+        )
+    return tuple(found)
+
+
+def _known_before(view: View, ref: str) -> bool:
+    """Whether a value was there before the answer, as far as its producers say."""
+    makers = view.producers(ref)
+    return not makers or any(view.before(op) for op in makers)
+
+
+@once
+def said_before(view: View) -> tuple[str, ...]:
+    """Messages and documents that entered before the answer, the query apart."""
+    question = view.question
+    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == question)}
+    refs = [
+        ref
+        for op in view.case.operations.values()
+        if view.before(op) and view.readable(op)
+        for ref in (*op.outputs, *op.inputs)
+        if kind(ref) in _SOURCE_KINDS and ref not in asked
+    ]
+    return tuple(dict.fromkeys(refs))
+
+
+def _key_words(view: View, item: Item, sources: Iterable[str]) -> frozenset[str]:
+    """The words of the evidence's own sentences on the item, without the needed ones."""
+    keys: set[str] = set()
+    for content in filter(None, map(view.text, sources)):
+        parts = text.sentences(content)
+        scores = [len(text.content_tokens(part) & item.tokens) for part in parts]
+        best = max(scores, default=0)
+        for part, score in zip(parts, scores):
+            if score == best:
+                keys |= text.content_tokens(part) - item.tokens
+    return frozenset(keys)
+
+
+def seek(view: View, need: Need) -> list[Sought]:
+    """Each needed item with its sources in this case."""
+    evidence = tuple(
+        ref
+        for ref in evidence_refs(view)
+        if kind(ref) in (*_SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
+        and _known_before(view, ref)
+    )
+    given = evidence if view.case.evidence_given else ()
+    readable = any(view.text(ref) for ref in given)
+    items = need.items or ((Item(need.expected, frozenset()),) if readable else ())
+    if not items or not (
+        readable or any(view.text(ref) for ref in (*said_before(view), *view.current_versions))
+    ):
+        blank = Item("", frozenset())
+        return [
+            Sought(view, need, item, given, frozenset(), by_descent=True)
+            for item in items or (blank,)
+        ]
+    return [sought for item in items for sought in _bind(view, need, item, given)]
+
+
+def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[Sought]:
+    keys = _key_words(view, item, given)
+    plain = Sought(view, need, item, (), keys)
+    stated = plain.among(given) if item.tokens else ()
+    everywhere = (
+        _on_topic(view, need.question | keys, plain.among(said_before(view))) if item.tokens else ()
+    )
+    if stated or not given:
+        sources = tuple(dict.fromkeys([*stated, *everywhere]))
+        words = _key_words(view, item, sources) if sources else keys
+        return [Sought(view, need, item, sources, words)]
+    known = {ref: said for ref in given if (said := view.text(ref)) is not None}
+    if not known:
+        return [Sought(view, need, item, given, keys, stated_in_evidence=False)]
+    if item.temporal and (readings := _times_named(plain, given)):
+        # the evidence names its own time: downstream is compared with that
+        named = Item(item.text, item.tokens, readings)
+        return [Sought(view, need, named, given, keys, stated_in_evidence=False)]
+    parts = {} if item.temporal else _parts(item, known)
+    if parts:
+        return [
+            Sought(view, need, part, (ref,), _key_words(view, part, (ref,)))
+            for ref, part in parts.items()
+        ]
+    return [_paraphrased(view, need, item, given, list(known.values()))]
+
+
+def _parts(item: Item, known: dict[str, str]) -> dict[str, Item]:
+    """What each message says of an item that several say together, by message."""
+    said = {ref: item.tokens & text.content_tokens(content) for ref, content in known.items()}
+    pooled = frozenset().union(*said.values())
+    if not item.tokens or len(pooled) < KEEPS * len(item.tokens):
+        return {}
+    found = {}
+    for ref, own in said.items():
+        others = frozenset().union(*(tokens for other, tokens in said.items() if other != ref))
+        if own - others:
+            found[ref] = replace(item, tokens=own - others)
+    if not found:
+        ref = max(said, key=lambda each: len(said[each]))
+        found[ref] = replace(item, tokens=said[ref])
+    return found
+
+
+def _on_topic(view: View, subject: frozenset[str], refs: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that share a word of the subject; all of them when none does."""
+    sharing = tuple(ref for ref in refs if text.content_tokens(view.text(ref) or "") & subject)
+    return sharing or refs
+
+
+def _times_named(plain: Sought, refs: Iterable[str]) -> tuple[dates.Interval, ...]:
+    found: list[dates.Interval] = []
+    for ref in refs:
+        moment = plain.view.moment(ref)
+        for part in plain.topical(plain.view.text(ref) or ""):
+            for phrase in dates.phrases(part, moment.day if moment else None):
+                found.extend(phrase.readings)
+    return tuple(found)
+
+
+def _paraphrased(
+    view: View, need: Need, item: Item, given: tuple[str, ...], contents: list[str]
+) -> Sought:
+    """The evidence says it in other words: its sentences on the question stand for the item."""
+    parts = [part for content in contents for part in text.sentences(content)]
+    wanted = need.question | item.tokens
+    scores = [len(text.content_tokens(part) & wanted) for part in parts]
+    best = max(scores, default=0)
+    tokens = frozenset().union(
+        *(text.content_tokens(part) for part, score in zip(parts, scores) if score == best)
+    )
+    loose = Item(item.text, (tokens - need.question) or tokens)
+    return Sought(view, need, loose, given, frozenset(), loose=True, stated_in_evidence=False)
