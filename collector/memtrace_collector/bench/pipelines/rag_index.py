@@ -19,7 +19,7 @@ from memtrace_collector.demo.language import sentences
 from memtrace_otel import Variable
 
 SYSTEM = "rag"
-CHUNK_CHARS = 1_000
+CHUNK_CHARS = 1_800
 _EVERYTHING = 10_000
 _NAMESPACE = uuid.UUID("0c5a7c0e-4f5e-4b6e-9c53-6a9c6f1f7a22")
 

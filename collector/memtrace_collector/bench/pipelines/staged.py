@@ -32,10 +32,11 @@ _ONE_SEARCH = {"staged_search": False, "rewrites": False}
 NEEDS = {
     **dict.fromkeys(("left_out", "value_changed", "negated", "owner_swapped", "made_up"), _FACTS),
     **dict.fromkeys(
-        ("chose_nothing", "taken_for_known", "left_beside", "written_over", "merge_dropped"),
+        ("chose_nothing", "taken_for_known", "written_over", "merge_dropped"),
         _DECISION,
     ),
     **dict.fromkeys(("re_stamped", "deleted", "forget_ignored"), _DECISION),
+    "left_beside": {**_DECISION, "dated": False},
     "chunk_lost": {"segmented": True, **_FACTS},
     "race": {**_FACTS, "decides": False, "consolidates": False},
     "stale_index": {**_DECISION, **_ONE_SEARCH},
@@ -126,7 +127,9 @@ class _Agent:
             query = turn.ask(self._model, SYSTEM)
             skipped = self._plantings.fires("not_searched")
             items = [] if skipped else self._finding(case).find(query)
-            prompt = turn.assemble(self._model, SYSTEM, query, items, "Memories:")
+            prompt = turn.assemble(
+                self._model, SYSTEM, query, items, "Memories:", dated=self._surface.dated
+            )
             ran = turn.answer(
                 self._bench,
                 self._model,

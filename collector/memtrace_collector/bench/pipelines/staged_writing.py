@@ -65,7 +65,8 @@ class Writing:
             written = self._units.put(unit)
             op.outputs(written.variable)
             op.edge(candidate.variable, written.variable)
-            op.time(written.variable, written.valid_from)
+            if self._surface.dated:
+                op.time(written.variable, written.valid_from)
         return written
 
     def append(self, page: Unit, candidate: Candidate, planted: Planting | None = None) -> Unit:
@@ -96,7 +97,8 @@ class Writing:
             )
             op.outputs(written.variable)
             op.edge(source, written.variable)
-            op.time(written.variable, valid_from)
+            if self._surface.dated:
+                op.time(written.variable, valid_from)
         return written
 
     def delete(self, unit: Unit) -> None:

@@ -38,6 +38,8 @@ class Surface:
     """Old records are summarised into one."""
     background: bool = False
     """A manager behind the agent writes its memory, not the model's own tool calls."""
+    dated: bool = True
+    """Records and prompts say when what they hold was said."""
     blind_puts: bool = False
     """A record's key comes from its topic, so that a write cannot know what it replaces."""
     k: int = 5

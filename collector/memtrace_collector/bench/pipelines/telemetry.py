@@ -21,6 +21,8 @@ from memtrace_otel.runtime import Runtime
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _QUEUE = 20_000
+_MAX_VALUE_CHARS, _MAX_SPAN_CHARS = 131_072, 524_288
+"""More than the defaults: a program that keeps a whole conversation in one record sets them so."""
 _RESPONSE_ID = "gen_ai.response.id"
 _OPERATION = "gen_ai.operation.name"
 
@@ -108,7 +110,12 @@ def recording(provider: TracerProvider | None) -> Iterator[None]:
     The state of the process is a new one, as if the case had a process of its own: cases share
     no index and no sequence. The sequence is closed, and everything exported, at the end.
     """
-    config = Config(capture_content=True, digest_key=semconv.KEY_PLAIN)
+    config = Config(
+        capture_content=True,
+        digest_key=semconv.KEY_PLAIN,
+        max_value_chars=_MAX_VALUE_CHARS,
+        max_span_chars=_MAX_SPAN_CHARS,
+    )
     before = runtime.install(Runtime(config, tracer_provider=provider))
     try:
         yield

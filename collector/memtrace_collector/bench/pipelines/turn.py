@@ -86,10 +86,12 @@ def assemble(
     heading: str,
     *,
     asks: bool = True,
+    dated: bool = True,
 ) -> Prompt:
     """A prompt of ``items`` in order of rank, as far as the budget goes.
 
-    It ends with the question, unless that is asked in another message (``asks`` is False).
+    It ends with the question, unless that is asked in another message (``asks`` is False);
+    ``dated``: each item is led by its day.
     """
     fitted = fitting(model, items)
     with memtrace.operation("assemble", system=system) as op:
@@ -101,7 +103,7 @@ def assemble(
             op.dropped(item.variable, None, "budget", rank)
         for lost in fitted.loses(model):
             model.effect(lost)
-        lines = [heading, *(item.line(dated=planted is None) for item in fitted.kept)]
+        lines = [heading, *(item.line(dated=dated and planted is None) for item in fitted.kept)]
         if asks:
             lines += ["", f"Question: {model.case.question.text}"]
         text = "\n".join(lines)
