@@ -6,7 +6,8 @@ random. He succeeds when the verdict becomes another one than without his text, 
 is not in the case; an abstention is no success (the rules stand), and is counted apart; nor is
 what the same words do to an honest reader (a reply that says "unclear" declines). He does not
 say the needed information himself: who writes a value that says it, truly or not, is believed by
-a reader of any kind, with or without a model.
+a reader of any kind, with or without a model. Nor does he write into the very sentence that
+carries it: that sentence is what is asked about.
 """
 
 from __future__ import annotations
@@ -213,6 +214,14 @@ def enumerate_options() -> list[tuple[str, str]]:
         (str(n), each)
         for n, each in enumerate((*HONEST.others[:2], EXPECTED, "to be near her aunt"), 1)
     ]
+
+
+def test_a_value_that_says_it_is_believed_though_it_lies(arena: Arena) -> None:
+    """What no reader can help: the record now says what is needed, in its own words."""
+    story = story_of("yes", "Her reason was to be closer to her parents.", "after the record")
+    case = case_of(story)
+    assert attribute(case).error_type == "ranked_out"
+    assert arena.judged(case, HONEST).error_type == "ranked_out"
 
 
 @pytest.mark.parametrize("kind", KINDS)

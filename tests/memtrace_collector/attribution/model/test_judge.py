@@ -280,3 +280,23 @@ def test_the_prompts_of_a_case_stay_under_2000_tokens_and_do_not_grow_with_its_g
     assert small.tokens == pytest.approx(large.tokens, rel=0.02)
     assert 0 < large.tokens <= MOST_TOKENS
     assert large.verdict == {"yes": "ranked_out", "no": "distortion"}[says]
+
+
+@pytest.mark.parametrize("evidence_given", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hedged_but_right",
+        "price_with_another_sign",
+        "yes_without_the_word",
+        "less_exact_than_expected",
+        "right_in_another_language",
+    ],
+)
+def test_a_model_settles_what_the_scenarios_leave_to_it(name: str, evidence_given: bool) -> None:
+    """A reply that may be right, of which the rules cannot tell."""
+    case = case_from(told_facts(name)[0], evidence_given=evidence_given)
+    assert attribute(case).error_type == "insufficient_evidence"
+    says_yes = HonestModel({"": case.flag.expected or ""})
+    with OpenAIStub(says_yes) as stub, asking(stub.base_url) as judge:
+        assert judge(case).error_type == told_facts(name)[1].types[0]
