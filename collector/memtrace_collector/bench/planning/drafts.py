@@ -15,15 +15,15 @@ from memtrace_collector.bench.stand_in.replies import DECLINES
 from memtrace_collector.bench.stand_in.writing import TEMPORAL, day, facts_of, takes_not
 
 ALSO = "also"
-NEED = "need"
+NEED, OPEN_DOMAIN = "need", "open_domain"
 _NEVER_ABOUT_A_MESSAGE = (
     "not_searched", "declined", "took_another", "call_failed", "right_but_flagged",
 )  # fmt: skip
 _SAID_ON = re.compile(r" \(said on [^)]*\)")
 _TEMPORAL_ONLY = ("re_stamped", "date_stripped")
 _NOT_TEMPORAL = ("negated", "left_beside", "stale_index")
-_NOT_A_NEED = ("forget_ignored",)
-"""Kinds that need a question which names what it is about; RealMem's are turns of a talk."""
+_OUTRIGHT = ("forget_ignored",)
+"""Kinds that need a question which names what it is about, and an answer that was said so."""
 _PEOPLE = ("Alex", "Robin", "Sam", "Chris")
 
 
@@ -94,7 +94,7 @@ def fits(kind: str, question: Question) -> bool:
     temporal = question.category == TEMPORAL
     if kind in (_NOT_TEMPORAL if temporal else _TEMPORAL_ONLY):
         return False
-    if kind in _NOT_A_NEED and question.category == NEED:
+    if kind in _OUTRIGHT and question.category in (NEED, OPEN_DOMAIN):
         return False
     return (not question.expected) == (kind in UNANSWERABLE)
 
@@ -141,7 +141,10 @@ def _reply_altered(kind: str, key: str = "reply") -> Make:
         question = material.question
         said = day(material.message(name).said_at)
         wrong = words.altered(question.expected, question.text, material.pool, material.chance)
-        if question.category == TEMPORAL and said not in question.expected:
+        number, month, _ = said.split()
+        if question.category == TEMPORAL and not re.search(
+            rf"\b{number} ?{month}", question.expected
+        ):
             wrong = said
         return material.with_planting(kind, name, **{key: wrong}) if wrong else None
 

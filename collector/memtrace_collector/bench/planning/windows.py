@@ -11,7 +11,8 @@ from memtrace_collector.bench.stand_in.writing import needed_stems, stems
 SMALLEST, LARGEST = 25, 60
 """Messages in a window."""
 _AROUND = 4
-_SAME = 0.5
+_SAME, _SAME_OF_MANY, _MANY = 0.5, 0.34, 4
+"""Share of the needed words that says it again; less where many words are needed."""
 _LONGEST = 2_500
 """Characters: a longer distractor would be most of the prompt."""
 
@@ -19,7 +20,7 @@ _LONGEST = 2_500
 def window(dialogue: Dialogue, question: Question, chance: random.Random) -> tuple[Message, ...]:
     """Messages in order, all before the question: those around the evidence, and distractors.
 
-    A distractor that says itself half of what a message of the evidence says is left out: with
+    A distractor that says itself much of what a message of the evidence says is left out: with
     it, losing the evidence would not lose the answer. Empty when the dialogue is too short.
     """
     before = [message for message in dialogue.messages if message.said_at < question.asked_at]
@@ -42,7 +43,12 @@ def _is_distractor(message: Message, needs: Sequence[frozenset[str]]) -> bool:
     if len(message.text) > _LONGEST:
         return False
     said = stems(message.text).union(*map(stems, message.facts))
-    return not any(len(needed & said) >= _SAME * len(needed) for needed in needs)
+    return not any(_is_again(needed & said, needed) for needed in needs)
+
+
+def _is_again(said: frozenset[str], needed: frozenset[str]) -> bool:
+    share = _SAME if len(needed) < _MANY else _SAME_OF_MANY
+    return len(said) >= share * len(needed)
 
 
 def _chosen(

@@ -34,6 +34,8 @@ _BETWEEN_ITEMS = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
 _LATER_DAYS = 9
 _LATER_MONTHS = 4
 _MORE = 3
+_LONGEST_LIST = 12
+"""Words of an expected answer that is a list of values and no sentence."""
 _MOST_POOL_WORDS = 5
 _SHORT = 4
 """Up to so many words, an expected answer is one value that can be another as a whole."""
@@ -123,8 +125,9 @@ def _candidates(
         place = (_WEEKDAYS.index(match.group()) + _MORE) % len(_WEEKDAYS)
         yield match.group(), _WEEKDAYS[place]
     others = [text for text in pool if _is_another(text, expected, question)]
-    parts = _BETWEEN_ITEMS.split(expected.rstrip("."))
-    for part in parts if others else ():
+    is_list = len(expected.split()) <= _LONGEST_LIST and "'" not in expected
+    parts = _BETWEEN_ITEMS.split(expected.rstrip(".")) if is_list and others else []
+    for part in parts:
         if 0 < len(part.split()) <= _SHORT:
             yield part, chance.choice(others)
 
