@@ -9,7 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -51,21 +51,21 @@ class Cache:
         self._connection = _opened(file)
 
     def get(self, key: str) -> dict[str, object] | None:
-        """What was kept under a key."""
-        with self._lock:
+        """What was kept under a key; None also where the file cannot be read."""
+        with self._lock, _spared("read"):
             row = self._connection.execute(
                 "SELECT answer FROM answers WHERE key = ?", (key,)
             ).fetchone()
-            self._connection.execute(
-                "UPDATE answers SET used_ns = ? WHERE key = ?", (self._clock_ns(), key)
-            )
-            self._connection.commit()
-        found = json.loads(row[0]) if row else None
-        return found if isinstance(found, dict) else None
+            found = json.loads(row[0]) if row else None
+            if isinstance(found, dict):
+                self._touch(key)
+                return found
+        return None
 
     def put(self, key: str, answer: dict[str, object]) -> None:
-        """Keep an answer; drops the least recently used beyond the bound."""
-        with self._lock, self._connection as connection:
+        """Keep an answer; drops the least recently used beyond the bound. Where the file cannot
+        be written, nothing is kept."""
+        with self._lock, _spared("write"), self._connection as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)",
                 (key, json.dumps(answer), self._clock_ns()),
@@ -79,18 +79,36 @@ class Cache:
                     (gone,),
                 )
 
+    def _touch(self, key: str) -> None:
+        with self._connection as connection:
+            connection.execute(
+                "UPDATE answers SET used_ns = ? WHERE key = ?", (self._clock_ns(), key)
+            )
+
     def close(self) -> None:
         self._connection.close()
+
+
+@contextlib.contextmanager
+def _spared(what: str) -> Iterator[None]:
+    """A cache that fails costs a question, never a verdict."""
+    try:
+        yield
+    except (sqlite3.Error, ValueError) as error:
+        logger.warning("could not %s the cache of answers: %s", what, error)
 
 
 def _opened(file: Path | None) -> sqlite3.Connection:
     try:
         return _connected(file)
+    except sqlite3.OperationalError:
+        raise  # locked or not writable: nothing is wrong with what is in it
     except sqlite3.DatabaseError as error:
         if file is None:
             raise
         logger.warning("%s is no cache of answers (%s); begun anew", file, error)
-        file.unlink(missing_ok=True)
+        for suffix in ("", "-wal", "-shm"):
+            file.with_name(file.name + suffix).unlink(missing_ok=True)
         return _connected(file)
 
 

@@ -146,6 +146,14 @@ def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
     cache.close()
 
 
+def test_a_cache_that_fails_costs_a_question_and_nothing_else(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "c.db")
+    cache.put("a", {"b": 1})
+    cache.close()
+    assert cache.get("a") is None
+    cache.put("c", {"d": 1})
+
+
 def test_a_key_depends_on_model_parameters_and_prompt() -> None:
     keys = {cache_key(*parts) for parts in (("m", "p", "x"), ("n", "p", "x"), ("m", "q", "x"))}
     assert len(keys | {cache_key("m", "p", "y")}) == 4
