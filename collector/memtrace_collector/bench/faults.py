@@ -49,7 +49,7 @@ KINDS = {
         ),
         FaultKind("saved_wrongly", "distortion", (LANGGRAPH,), "the save tool's argument is wrong"),
         FaultKind("made_up", "invented", _EXTRACTING, "a fact that nobody said"),
-        FaultKind("chose_nothing", "not_stored", (MEM0_1, STAGED), "the decision is NOOP"),
+        FaultKind("chose_nothing", "not_stored", _RECORDS, "the decision is NOOP"),
         FaultKind("write_failed", "not_stored", (MEM0_1, LANGGRAPH, STAGED), "the write is lost"),
         FaultKind("taken_for_known", "not_stored", (MEM0_2, STAGED), "dropped as a duplicate"),
         FaultKind("left_beside", "not_updated", (MEM0_1, STAGED), "the old value stays beside"),

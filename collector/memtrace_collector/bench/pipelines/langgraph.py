@@ -30,6 +30,7 @@ from memtrace_otel import Variable
 
 _HEADING = "Found:"
 _EXTRACTED = {"background": True}
+_DECIDED = {"background": True, "decides": True}
 _BY_TOOLS = {"background": False}
 _PLAIN = {"background": True, "decides": False, "blind_puts": False}
 NEEDS = {
@@ -37,7 +38,7 @@ NEEDS = {
         ("left_out", "value_changed", "negated", "owner_swapped", "made_up"), _EXTRACTED
     ),
     **dict.fromkeys(("did_not_save", "saved_wrongly"), _BY_TOOLS),
-    "forget_ignored": {"background": True, "decides": True},
+    **dict.fromkeys(("forget_ignored", "chose_nothing"), _DECIDED),
     "written_over": {"blind_puts": True, "decides": False},
     "write_failed": {"blind_puts": False},
     "expired": {"blind_puts": False, "expires": True},

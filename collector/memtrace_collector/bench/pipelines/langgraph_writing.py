@@ -62,7 +62,6 @@ class Writing:
         self._surface = surface
         self._records = records
         self._keys: dict[str, str] = {}
-        self._waiting_page: Record | None = None
         self._page: Record | None = None
         self._stale_base: Record | None = None
 
@@ -157,15 +156,11 @@ class Writing:
 
     def _store(self, each: Saved) -> None:
         """One write, in the way that this agent writes, or as its fault has it."""
-        model = self._model
-        if self._planted("write_failed", each):
-            self._records.fail_to_create(each.source, self._planted("write_failed", each))
-            return
-        if model.case.plantings and self._shares_a_page(each):
-            return
-        if self._corrects(each):
-            return
-        self._put(each)
+        failing = self._planted("write_failed", each)
+        if failing:
+            self._records.fail_to_create(each.source, failing)
+        elif not (self._shares_a_page(each) or self._corrects(each)):
+            self._put(each)
 
     def _put(self, each: Saved) -> None:
         record = Record(
