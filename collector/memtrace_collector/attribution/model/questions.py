@@ -123,7 +123,8 @@ def units(doubt: Doubt) -> Units:
     """The sentences of the doubtful value that say something on its subject.
 
     A reply of which no sentence has a needed word is read as one text: nothing says which of
-    its sentences answers.
+    its sentences answers. A value with too many equally good sentences is not asked about: some
+    could outvote the others.
     """
     found: dict[str, int] = {}
     complete = True
@@ -139,10 +140,12 @@ def units(doubt: Doubt) -> Units:
     if not ranked or (doubt.kind == ANSWERS and not found[ranked[0]] and whole):
         return Units((whole,) if ranked else ())
     most = found[ranked[0]]
-    asked = ranked[:MAX_UNITS]
+    best = tuple(shown for shown in ranked if found[shown] == most)
+    if len(best) > MAX_UNITS:
+        return Units(())
     return Units(
-        tuple(shown for shown in asked if found[shown] == most),
-        tuple(shown for shown in asked if found[shown] < most),
+        best,
+        tuple(ranked[len(best) : MAX_UNITS]),
         whole if whole not in found else "",
         complete and len(ranked) <= MAX_UNITS,
     )

@@ -73,7 +73,11 @@ def test_a_long_value_is_read_by_its_sentences_on_the_subject_and_cannot_get_a_n
     assert units.best == ("Aunt Rosa lives in a flat.",)
     assert units.complete
     flood = " ".join(f"Aunt Rosa lives near number {n}." for n in range(9))
-    assert not questions.units(doubt(flood)).complete
+    assert not questions.units(doubt(flood)).best
+    padded = f"{flood} She lives in Bern, says Aunt Rosa."
+    units = questions.units(doubt(padded))
+    assert units.best == ("She lives in Bern, says Aunt Rosa.",)
+    assert not units.complete
 
 
 def test_other_options_are_never_the_expected_one() -> None:
