@@ -66,6 +66,7 @@ def begin(endpoint: Endpoint, body: object) -> Call | None:
         matches,
         trace_id=format_trace_id(here.trace_id) if here.is_valid else "",
         graph_id=scope.current().graph_id,
+        is_produced=lambda ref: state.lineage.producer(ref) is not None,
     )
     lineage.inputs.extend(_answers.get(prompt.previous_response) or ())
     return Call(endpoint, prompt, lineage, adopted)

@@ -6,6 +6,8 @@ messages, each of which is one of these:
 * the question: the last user message. A recently seen ``query:`` that it is, or that stands in
   it, is the question; else the message makes a ``query:`` of its own;
 * known: an ingested message, an earlier answer or an earlier question, by equal content;
+* assembled where it was seen: an operation of this process produced it as a ``ctx:``, which is
+  an input;
 * assembled: it holds delivered memories or documents, or known messages, between other text.
   What it holds are inputs; the message itself is a ``ctx:`` under ``shown``, because nobody
   was seen to assemble it and its parts say where it comes from;
@@ -18,7 +20,7 @@ earlier messages and answers by the same references again, and no ``ctx:`` of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -52,6 +54,15 @@ class PromptLineage:
     roles: list[tuple[Variable | str, str]] = field(default_factory=list)
     graphs: tuple[str, ...] = ()
     query_graph: str = ""
+    is_produced: Callable[[str], bool] = lambda _: False
+
+    def use_context(self, text: str) -> bool:
+        """Take a message in as the context that an operation was seen to assemble, if one was."""
+        context = references.context(text)
+        if self.is_produced(context.ref):
+            self.inputs.append(context)
+            return True
+        return False
 
     def use(self, match: Match) -> None:
         """Take a recognised value in, once."""
@@ -62,7 +73,12 @@ class PromptLineage:
 
 
 def trace_prompt(
-    prompt: Prompt, matches: Sequence[Match], *, trace_id: str = "", graph_id: str = ""
+    prompt: Prompt,
+    matches: Sequence[Match],
+    *,
+    trace_id: str = "",
+    graph_id: str = "",
+    is_produced: Callable[[str], bool] = lambda _: False,
 ) -> PromptLineage:
     """The lineage of ``prompt``, given the recently seen values that occur in it.
 
@@ -72,9 +88,10 @@ def trace_prompt(
         trace_id: of the answer; of equal texts, one delivered in this trace is preferred,
             then one of ``graph_id``, then the most recent.
         graph_id: of the answer, when the program declared it.
+        is_produced: whether an operation of this process produced a reference.
     """
     known = _Known(matches, trace_id, graph_id)
-    lineage = PromptLineage()
+    lineage = PromptLineage(is_produced=is_produced)
     question = prompt.question
     if question is not None:
         _take_question(lineage, prompt.messages[question], question, known)
@@ -141,7 +158,7 @@ def _take_question(lineage: PromptLineage, message: Message, index: int, known: 
     if ingested is not None:
         lineage.use(ingested)
     _use_messages(lineage, inside, asked)
-    if asked is not None and inside:
+    if asked is not None and inside and not lineage.use_context(message.text):
         lineage.shown.append(references.context(message.text))
 
 
@@ -155,6 +172,8 @@ def _take_message(lineage: PromptLineage, message: Message, index: int, known: _
 
 
 def _take_unknown(lineage: PromptLineage, message: Message, inside: list[Match]) -> None:
+    if message.role != ASSISTANT and lineage.use_context(message.text):
+        return
     if message.role != ASSISTANT:
         _use_messages(lineage, inside)
         for match in [match for match in inside if match.kind == "query"][:1]:

@@ -119,6 +119,24 @@ def test_a_chat_completion_makes_an_answer(
     assert values(span)[query] == QUESTION
 
 
+def test_a_visible_assembly_is_an_ancestor_of_the_answer(
+    spans: Spans, stub: OpenAIStub, client: openai.OpenAI
+) -> None:
+    stub.reply("I do not know.")
+    query = memtrace.query("Where does Ann live?")
+    text = f"Know: nothing that fits the budget.\n\nQuestion: {query.content}"
+    with memtrace.graph("user:ann"):
+        with memtrace.operation("ingest", system="mine") as op:
+            op.outputs(query)
+        with memtrace.operation("assemble", system="mine") as op:
+            op.inputs(query)
+            op.outputs(memtrace.context(text))
+    client.chat.completions.create(model="m", messages=[{"role": "user", "content": text}])
+    found = lineage(spans.one("answer"))
+    assert ref(memtrace.context(text)) in found["inputs"]
+    assert "shown" not in found
+
+
 def test_content_stays_in_the_process_unless_asked_for(
     stub: OpenAIStub, client: openai.OpenAI
 ) -> None:

@@ -167,3 +167,14 @@ def test_of_a_very_long_conversation_the_oldest_messages_are_cut() -> None:
         memtrace.message("turn 1500").ref,
     ]
     assert written["truncated"] == {"inputs": 502}
+
+
+def test_a_prompt_that_an_operation_assembled_is_its_context() -> None:
+    text = "Know:\n- Ann moved to Lisbon in May\n\nQuestion: Where does Ann live?"
+    assembled = memtrace.context(text)
+    prompt = Prompt(messages=(Message("system", text), Message("user", "Where?")))
+    lineage = trace_prompt(prompt, [], is_produced=lambda ref: ref == assembled.ref)
+    assert refs(lineage) == [memtrace.query("Where?").ref, assembled.ref]
+    assert lineage.shown == []
+    unseen = trace_prompt(prompt, [])
+    assert assembled.ref not in refs(unseen)
