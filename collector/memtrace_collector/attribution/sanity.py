@@ -104,11 +104,13 @@ def bad_reference(sought: Sought) -> Finding | None:
         view.case.flag.source not in _FALLIBLE_SOURCES
         or not view.case.evidence_given
         or sought.by_descent
-        or not need.question
         or reply is None
         or text.declines(reply)
     ):
         return None
+    if not need.question:
+        # whether the evidence answers another question than was asked cannot be told
+        return None if sought.stated_in_evidence else abstain("no_content")
     refs = [ref for ref in sought.sources if view.text(ref) is not None]
     contradicted = _exchanged(view, need, reply) == REFERENCE or (
         not sought.stated_in_evidence and _supports(sought, refs, reply, reply_content(need, reply))
