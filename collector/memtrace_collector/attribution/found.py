@@ -83,14 +83,40 @@ def wrong_scope(sought: Sought) -> Finding | None:
         ]
         if hidden:
             return _scope(sought, op, hidden[-1], None, "filtered it out")
-    homes = {op.graph_id for ref in missed for op in view.producers(ref)}
-    searched = {graph for op in view.reads for graph in (op.graph_id, *op.reads)}
-    first = next((op for op in view.reads if op.step == semconv.STEP_RETRIEVE), None)
-    if missed and homes and first is not None and homes.isdisjoint(searched):
-        return _scope(
-            sought, first, missed[-1], None, f"searched {', '.join(sorted(searched))} only"
-        )
+    searched = _searched_elsewhere(view, missed)
+    if searched is not None:
+        op, graphs = searched
+        return _scope(sought, op, missed[-1], None, f"searched {', '.join(graphs)} only")
     return _another_owners_record(sought, missed)
+
+
+def _searched_elsewhere(
+    view: View, missed: tuple[str, ...]
+) -> tuple[Operation, tuple[str, ...]] | None:
+    """The search of other memories than what was missed lies in, with their names.
+
+    A search that names the memories it reads may stand in the owner's graph all the same: then
+    what it brought or considered shows where it looked.
+    """
+    homes = {op.graph_id for ref in missed for op in view.producers(ref)}
+    searches = [op for op in view.reads if op.step == semconv.STEP_RETRIEVE]
+    if not homes or not searches:
+        return None
+    if homes.isdisjoint(graph for op in view.reads for graph in (op.graph_id, *op.reads)):
+        return searches[0], _graphs_of(searches)
+    met = {maker.graph_id for ref in view.candidates for maker in view.producers(ref)}
+    if not met or not homes.isdisjoint(met) or not all(_reads_elsewhere(op) for op in searches):
+        return None
+    return searches[0], tuple(sorted(met))
+
+
+def _graphs_of(searches: list[Operation]) -> tuple[str, ...]:
+    return tuple(sorted({graph for op in searches for graph in (op.graph_id, *op.reads)}))
+
+
+def _reads_elsewhere(op: Operation) -> bool:
+    """Whether a search names memories that it reads, its own graph not among them."""
+    return bool(op.reads) and op.graph_id not in op.reads
 
 
 def _another_owners_record(sought: Sought, missed: tuple[str, ...]) -> Finding | None:
@@ -98,8 +124,8 @@ def _another_owners_record(sought: Sought, missed: tuple[str, ...]) -> Finding |
     content = reply_content(sought.need, view.reply) if view.reply else frozenset()
     if sought.among(view.shown) or not content:
         return None
+    allowed = {graph for op in view.reads for graph in (op.graph_id, *op.reads)}
     for op in view.reads:
-        allowed = {op.graph_id, *op.reads}
         for ref in op.delivered:
             homes = {maker.graph_id for maker in view.producers(ref)}
             said = view.text(ref)

@@ -1,6 +1,6 @@
 """A case, indexed for the rules: who produced, read and delivered what, and when. Pure.
 
-"Before the answer" means an ancestor of it, or else an operation that started earlier.
+"Before the answer": an ancestor of it, or else an operation that started earlier.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class View:
 
     def moment(self, ref: str, depth: int = 0) -> Moment | None:
         """When a value speaks: its declared time, else that of what it was made from."""
-        declared = self.declared_times.get(ref)
-        if declared is not None:
+        if (declared := self.declared_times.get(ref)) is not None:
             return Moment(declared, False)
         makers = self.producers(ref)
         if not makers:
@@ -146,9 +145,8 @@ class View:
     @cached_property
     def reply_ref(self) -> str | None:
         answers = [ref for ref in self.answer.outputs if kind(ref) == semconv.KIND_ANSWER]
-        return next(
-            (ref for ref in answers if self.text(ref) is not None), next(iter(answers), None)
-        )
+        known = (ref for ref in answers if self.text(ref) is not None)
+        return next(known, next(iter(answers), None))
 
     @property
     def reply(self) -> str | None:
@@ -270,7 +268,9 @@ class View:
 
     @cached_property
     def contexts(self) -> tuple[str, ...]:
-        return tuple(ref for ref in self.answer.inputs if kind(ref) == semconv.KIND_CONTEXT)
+        """The prompts, declared or found in what the model was sent."""
+        seen = (*self.answer.inputs, *self.answer.shown)
+        return tuple(dict.fromkeys(ref for ref in seen if kind(ref) == semconv.KIND_CONTEXT))
 
     @cached_property
     def assemblies(self) -> list[Operation]:

@@ -1,0 +1,72 @@
+"""Rows of the hops found, shown and used, beyond one memory and one declared prompt."""
+
+from __future__ import annotations
+
+from memtrace_collector.attribution.verdict import Verdict
+from memtrace_collector.graph.facts import Dropped, OperationKey
+from tests.memtrace_collector.attribution.scripts import Script
+
+
+def blames(verdict: Verdict, error_type: str, *operations: OperationKey) -> None:
+    assert (verdict.error_type, verdict.missing) == (error_type, ()), verdict.explanation
+    assert tuple(each.operation for each in verdict.decisive) == operations
+
+
+def _beside(script: Script, graph: str, content: str) -> str:
+    """A record of another memory."""
+    made = script.ref("mem", content, "stub:beside")
+    script.day(1).add("create", graph=graph, outputs=(made,))
+    return made
+
+
+def test_a_search_that_brings_only_what_lies_elsewhere_has_the_wrong_scope() -> None:
+    script = Script()
+    message, _ = script.remember("My tailor is Moreau.")
+    other = _beside(script, "user:neighbour", "User has a goldfish")
+    script.ask("Who is my tailor?")
+    read = script.retrieve(other, reads=("user:neighbour",))
+    script.answer("I do not know.", script.assemble(other))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "wrong_scope", read.key)
+
+
+def test_a_search_of_two_memories_that_brings_something_of_both_has_the_right_scope() -> None:
+    script = Script()
+    message, _ = script.remember("My tailor is Moreau.")
+    _, mine = script.remember("I like cake.", record="2")
+    other = _beside(script, "corpus:team", "The office closes at six")
+    script.ask("Who is my tailor?")
+    read = script.retrieve(mine, other, reads=("corpus:team",))
+    script.answer("I do not know.", script.assemble(mine, other))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "not_retrieved", read.key)
+
+
+def test_what_a_search_of_a_shared_memory_brought_is_nobody_elses_after_a_reranking() -> None:
+    script = Script()
+    message, mine = script.remember("My tailor is Moreau.")
+    other = _beside(script, "corpus:team", "The office tailor is Petit")
+    script.ask("Who is my tailor?")
+    script.retrieve(mine, other, reads=("corpus:team",))
+    rerank = script.add(
+        "rerank",
+        inputs=(script.query, mine, other),
+        delivered=(other,),
+        dropped=(Dropped(mine, 0.1, "rerank", 2),),
+        limits={"k": 1},
+    )
+    script.answer("The office tailor is Petit", script.assemble(other))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "ranked_out", rerank.key)
+
+
+def test_a_prompt_that_was_found_in_what_the_model_was_sent_counts_as_its_context() -> None:
+    script = Script()
+    message, mine = script.remember("My tailor is Moreau.")
+    _, other = script.remember("I like cake.", record="2")
+    script.ask("Who is my tailor?")
+    script.retrieve(mine, other)
+    prompt = script.assemble(other)
+    script.answer("I do not know.", other, shown=(prompt,))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "cut_from_context", script.last("assemble"))
