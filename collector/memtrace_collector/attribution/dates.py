@@ -246,9 +246,9 @@ _ANY_NAMED_DAY = "|".join(
 _PATTERNS: tuple[tuple[str, Resolver, bool], ...] = (
     (rf"\b{_YEAR}[-/.](?P<m>\d\d?)[-/.](?P<d>\d\d?)(?=\D|T|$)", _ymd, False),
     (r"\b(?P<a>\d\d?)[/.](?P<b>\d\d?)[/.](?P<y>(?:19|20)?\d\d)\b", _slashed, False),
-    (rf"\b{_DAY}(?:\s+of)?\s+{_M}(?:,?\s+{_YEAR})?\b", _day_month, False),
+    (rf"\b{_DAY}(?:\s+of)?\s*{_M}(?:,?\s*{_YEAR})?\b", _day_month, False),
     (rf"\b{_M}\s+{_DAY}(?!\d)(?:,?\s+{_YEAR})?\b", _day_month, False),
-    (rf"\b{_M},?\s+(?:of\s+)?{_YEAR}\b", _month_year, False),
+    (rf"\b{_M},?\s*(?:of\s+)?{_YEAR}\b", _month_year, False),
     (_ANY_NAMED_DAY, _named_day, True),
     (rf"\b{_N}\s+{_UNIT}\s+(?P<past>ago|back|earlier)\b", _counted, True),
     (rf"\bin\s+{_N}\s+{_UNIT}(?P<past>)(?='s time|\b)(?!\s+ago)", _counted, True),

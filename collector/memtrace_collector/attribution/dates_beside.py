@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memtrace_collector.attribution.intervals import Interval, day, span
 
 _WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
-_COUNTS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "a few": 3}
+_COUNTS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "a few": 3, "few": 3}
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "last": -1}
 _PARTS = {
     "early": 0,

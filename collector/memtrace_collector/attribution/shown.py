@@ -7,6 +7,7 @@ from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.not_updated import contradicting, dated, have_dates
 from memtrace_collector.attribution.once import once
+from memtrace_collector.attribution.undated import without_its_day
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
 
@@ -114,6 +115,9 @@ def garbled_in_context(sought: Sought) -> Finding | None:
     view = sought.view
     if sought.by_descent or not view.contexts:
         return None
+    bare = without_its_day(sought)
+    if bare is not None and view.assemblies:
+        return _garbled(sought, bare, view.assemblies[-1], aspect="time")
     if in_context(sought):
         return _conflict_without_its_dates(sought)
     placed = [ref for ref in sought.among(view.delivered or view.shown) if ref in view.shown]
@@ -122,14 +126,19 @@ def garbled_in_context(sought: Sought) -> Finding | None:
         return None
     if any(view.is_cut(ref) for ref in view.contexts):
         return abstain("cut")
-    context = next((ref for ref in makers[0].outputs if ref in view.contexts), view.contexts[0])
+    return _garbled(sought, placed[-1], makers[0], "time" if sought.item.temporal else None)
+
+
+def _garbled(sought: Sought, right: str, maker: Operation, aspect: str | None) -> Finding:
+    contexts = sought.view.contexts
+    context = next((ref for ref in maker.outputs if ref in contexts), contexts[0])
     return Finding(
         error_type="garbled_in_context",
-        decisive=(makers[0].key,),
-        last_right=placed[-1],
+        decisive=(maker.key,),
+        last_right=right,
         first_wrong=context,
-        aspect="time" if sought.item.temporal else None,
-        claims=(claim("put it into the prompt without what makes it right", makers[0], context),),
+        aspect=aspect,
+        claims=(claim("put it into the prompt without what makes it right", maker, context),),
     )
 
 

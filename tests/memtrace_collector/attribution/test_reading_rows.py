@@ -70,3 +70,33 @@ def test_a_prompt_that_was_found_in_what_the_model_was_sent_counts_as_its_contex
     script.answer("I do not know.", other, shown=(prompt,))
     script.flag("Moreau", message)
     blames(script.verdict(), "cut_from_context", script.last("assemble"))
+
+
+def _visited(question: str, reply: str, lines: str | None = None) -> Script:
+    """A record of which only its own day says when it was."""
+    script = Script()
+    message = script.say("Yesterday I went bowling with my cousin.")
+    (fact,) = script.extract(message, "User went bowling with a cousin yesterday")
+    stored = script.create("1", "User went bowling with a cousin yesterday", fact)
+    script.ask(question)
+    script.retrieve(stored)
+    script.answer(reply, script.assemble(stored, text=lines))
+    return script.flag("bowling", message)
+
+
+def test_a_prompt_without_the_day_that_the_question_names_is_garbled() -> None:
+    script = _visited("What did I do on 31 December 2025?", "I do not know.")
+    verdict = script.verdict()
+    blames(verdict, "garbled_in_context", script.last("assemble"))
+    assert verdict.aspect == "time"
+
+
+def test_a_prompt_that_names_its_days_is_not_garbled() -> None:
+    dated = "- [1 January 2026] User went bowling with a cousin yesterday"
+    script = _visited("What did I do on 31 December 2025?", "I do not know.", dated)
+    blames(script.verdict(), "wrong_abstention", script.last("answer"))
+
+
+def test_a_prompt_without_days_is_enough_for_a_question_that_has_nothing_to_do_with_time() -> None:
+    script = _visited("What did I do with my cousin?", "I do not know.")
+    blames(script.verdict(), "wrong_abstention", script.last("answer"))
