@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from memtrace_collector.attribution import dates, doubts, text
+from memtrace_collector.attribution import changed, dates, doubts, text
 from memtrace_collector.attribution.descent import descent, kin
 from memtrace_collector.attribution.needs import Item, Need, states
 from memtrace_collector.attribution.owners import owner_named
 from memtrace_collector.attribution.refs import Moment, is_deleted, kind
 from memtrace_collector.attribution.view import View
+from memtrace_collector.attribution.wording import Exchange, exchanges
 from memtrace_otel import semconv
 
 ABOUT = 0.5
@@ -108,12 +109,42 @@ class Sought:
             return ref in self.descent if self.by_descent else None
         if ref in self.sources:
             return True
-        found = self.stated(content, ref)
-        if found and (self.other_owner(content, ref) or not self.on_subject(content, ref)):
+        found = self.stated(self._unchanged(content, ref), ref)
+        if found and self.other_owner(content, ref):
+            return False
+        if found is not False and not self.on_subject(content, ref):
             return False
         if found is False and self.view.is_cut(ref):
             found = None
         return doubts.judged(self, content, ref, found) if self.view.judgements.is_open else found
+
+    def _unchanged(self, content: str, ref: str) -> str:
+        """A text without what says the opposite of a source, or what only the wrong reply says.
+        Of a prompt the other sentences count."""
+        if self.item.temporal or self.by_descent or not self.sources:
+            return content
+        if kind(ref) == semconv.KIND_CONTEXT:
+            return "\n".join(part for part in text.sentences(content) if not self.differs(part))
+        return "" if ref in self.kin and self.differs(content) else content
+
+    def differs(self, content: str) -> bool:
+        """Whether a text made from a source says its opposite, or what only the reply says."""
+        own = text.content_tokens(content)
+        return (
+            changed.has_instead(content, self.item.tokens, self.wrong_words)
+            or any(each.said <= own and not each.expected & own for each in self._exchanged)
+            or changed.says_the_opposite(content, self.item.tokens, self._originals)
+        )
+
+    @cached_property
+    def _exchanged(self) -> tuple[Exchange, ...]:
+        """What nobody said and a reply has in the place of words of the expected answer."""
+        found = exchanges(self.need.expected, self.view.reply or "")
+        return tuple(each for each in found if each.said <= self.wrong_words)
+
+    @cached_property
+    def _originals(self) -> tuple[str, ...]:
+        return (self.item.text, *filter(None, map(self.view.text, self.sources)))
 
     def stated(self, content: str, ref: str | None = None) -> bool | None:
         """Whether a text (of this reference) says what is needed."""
@@ -279,8 +310,9 @@ class Sought:
 
 
 def _anchor(part: str, ref: str | None, moment: Moment | None) -> date | None:
-    """The day from which the relative words of a sentence count: in a prompt, that of its line."""
-    named = _days_named(part) if ref and kind(ref) == semconv.KIND_CONTEXT else []
+    """The day from which the relative words of a sentence count: in what was derived from a
+    message the one that it names itself."""
+    named = _days_named(part) if ref and kind(ref) in _DERIVED else []
     return named[0] if named else moment.day if moment else None
 
 

@@ -221,6 +221,8 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
     content = sought.view.text(ref)
     if content is None:
         return sought.by_descent and bool(making.operation.edges)
+    if ref in sought.kin and sought.differs(content):
+        return True
     if not sought.about(content):
         return False
     said = text.content_tokens(content)
