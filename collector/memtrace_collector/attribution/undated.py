@@ -28,7 +28,7 @@ def without_its_day(sought: Sought) -> str | None:
 
 def _turns_on_time(sought: Sought) -> bool:
     asked = dates.phrases(sought.need.asked, sought.view.asked_on)
-    return sought.item.temporal or bool(asked)
+    return sought.need.kind == "temporal" or bool(asked)
 
 
 def _frame(prompt: str, parts: list[str]) -> str:
