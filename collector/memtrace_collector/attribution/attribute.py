@@ -89,7 +89,7 @@ def _choose(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Of several items' findings those that count, in causal order.
 
     A fault that can be shown counts over one that cannot; what was never told does not make
-    the rest of a list wrong.
+    the rest of a list wrong. What a reply makes of a prompt counts only where that had all.
     """
     if len(outcomes) == 1:
         return list(outcomes)
@@ -99,6 +99,8 @@ def _choose(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     if not shown:
         unknown = [o for o in outcomes if o.finding.error_type == "insufficient_evidence"]
         return (unknown or list(outcomes))[:1]
+    lost = [o for o in shown if o.finding.stage != "response"]
+    shown = lost or shown
     operations = shown[0].sought.view.case.operations
 
     def when(outcome: _Outcome) -> int:

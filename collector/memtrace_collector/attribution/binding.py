@@ -7,13 +7,15 @@ from dataclasses import replace
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.needs import KEEPS, Item, Need
+from memtrace_collector.attribution.needs import KEEPS, Item, Need, states
 from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.references import named_by
 from memtrace_otel import semconv, variables
 
+AGAIN = 0.6
+"""Share of a message's words that another has which says the same again."""
 _SOURCE_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 
 
@@ -93,12 +95,13 @@ def seek(view: View, need: Need) -> list[Sought]:
 def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[Sought]:
     keys = _key_words(view, item, given)
     plain = Sought(view, need, item, (), keys)
-    stated = plain.among(given) if item.tokens else ()
+    stated = tuple(ref for ref in given if plain.holds(ref)) if item.tokens else ()
     everywhere = (
         _on_topic(view, need.question | keys, plain.among(said_before(view))) if item.tokens else ()
     )
     if stated or not given:
-        sources = tuple(dict.fromkeys([*stated, *everywhere]))
+        again = tuple(ref for ref in everywhere if not given or _says_it_again(plain, ref, stated))
+        sources = tuple(dict.fromkeys([*stated, *again]))
         words = _key_words(view, item, sources) if sources else keys
         return [Sought(view, need, item, sources, words)]
     known = {ref: said for ref in given if (said := view.text(ref)) is not None}
@@ -115,6 +118,20 @@ def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[So
             for ref, part in parts.items()
         ]
     return [_paraphrased(view, need, item, given, list(known.values()))]
+
+
+def _says_it_again(plain: Sought, ref: str, stated: tuple[str, ...]) -> bool:
+    """Whether a message besides the evidence says the same: it repeats most of one of its
+    messages, or a sentence of it is about the need and says the item."""
+    content = plain.view.text(ref) or ""
+    own = text.content_tokens(content)
+    for other in stated:
+        told = text.content_tokens(plain.view.text(other) or "")
+        if told and len(own & told) >= AGAIN * len(told):
+            return True
+    if plain.item.temporal:
+        return plain.about(content)
+    return any(plain.about(part) and states(plain.item, part) for part in text.sentences(content))
 
 
 def _parts(item: Item, known: dict[str, str]) -> dict[str, Item]:

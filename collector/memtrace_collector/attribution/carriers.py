@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from memtrace_collector.attribution import changed, dates, doubts, text
+from memtrace_collector.attribution import changed, dates, doubts, passages, text
 from memtrace_collector.attribution.descent import descent, kin
 from memtrace_collector.attribution.needs import Item, Need, states
 from memtrace_collector.attribution.owners import owner_named
@@ -107,7 +107,7 @@ class Sought:
             if known != ref:
                 return self.holds(known)
             return ref in self.descent if self.by_descent else None
-        if ref in self.sources:
+        if ref in self.sources or self._quotes_a_source(content, ref):
             return True
         found = self.stated(self._unchanged(content, ref), ref)
         if found and self.other_owner(content, ref):
@@ -117,6 +117,22 @@ class Sought:
         if found is False and self.view.is_cut(ref):
             found = None
         return doubts.judged(self, content, ref, found) if self.view.judgements.is_open else found
+
+    def _quotes_a_source(self, content: str, ref: str) -> bool:
+        """Whether a value has what was said verbatim, with the day on which it was said where
+        that matters."""
+        for source in self.sources:
+            before = passages.quoted_after(content, self.view.text(source) or "")
+            if before is None:
+                continue
+            if self.need.kind != "temporal":
+                return True
+            moment, own = self.view.moment(source), self.view.moment(ref)
+            if moment is None or moment.day in passages.days_named(before):
+                return moment is not None
+            if kind(ref) != semconv.KIND_CONTEXT and own is not None and own.day == moment.day:
+                return True
+        return False
 
     def _unchanged(self, content: str, ref: str) -> str:
         """A text without what says the opposite of a source, or what only the wrong reply says.
@@ -154,24 +170,33 @@ class Sought:
             return self._names_the_time(content, ref)
         if self.loose:
             return self._resembles(content, ref)
-        return states(self.item, content)
+        if ref is None or kind(ref) == semconv.KIND_CONTEXT:
+            return states(self.item, content)
+        found = [states(self.item, part) for part in passages.parts(content, self._originals)]
+        return True if True in found else None if None in found else False
 
     def _resembles(self, content: str, ref: str | None) -> bool | None:
         """Whether a text says what the evidence says, in the evidence's words or made from it."""
         if ref is not None and kind(ref) == semconv.KIND_CONTEXT:
-            quoted = (self.view.text(each) for each in self.kin)
+            quoted = (self.view.text(each) for each in self.kin if self.holds(each))
             if any(each and each.strip() in content for each in quoted):
                 return True
+        if ref is None or ref not in self.kin:
+            parts = passages.parts(content, self._originals)
+            return any(text.coverage(self.item.tokens, [part]) >= LOOSE for part in parts)
         own = text.content_tokens(content)
         share = text.coverage(self.item.tokens, [content])
-        if ref is None or ref not in self.kin:
-            return share >= LOOSE
-        if own & self.wrong_words or text.numbers(own - self.said):
+        if own & self.wrong_words or text.numbers(own - self.said - self._dated_words(content)):
             return False
         precise = len(own & self.said) / len(own) if own else 0.0
         if share >= LOOSE or (max(share / NEAR, precise / LOOSE) >= 1 and not self._is_cut):
             return True
         return None if share >= NEAR / 2 else False
+
+    def _dated_words(self, content: str) -> frozenset[str]:
+        """The words of the times that a text names: whoever writes a record may add its day."""
+        named = dates.phrases(content, None)
+        return frozenset().union(*(text.content_tokens(phrase.text) for phrase in named))
 
     def _names_the_time(self, content: str, ref: str | None) -> bool | None:
         if not self.about(content):

@@ -88,7 +88,7 @@ def facts_ever(view: View) -> tuple[str, ...]:
     refs = [
         ref
         for op in view.operations
-        if view.before(op)
+        if view.before(op) and view.readable(op)
         for ref in op.outputs
         if kind(ref) == semconv.KIND_FACT
     ]
