@@ -247,12 +247,12 @@ class Sought:
         """Whether a value says the item of the need's subject: it shares a word of it, or was
         made from a source. A prompt is read line by line."""
         subject = self.need.question | self.keys
-        if not self.sources or not subject or kind(ref) not in _DERIVED or ref in self.descent:
+        if not self.sources or not subject or kind(ref) not in _DERIVED or ref in self.kin:
             return True
         if self.item.temporal or self.loose:
             return True
         if kind(ref) != semconv.KIND_CONTEXT:
-            return bool(text.content_tokens(content) & subject)
+            return self.about(content)
         lines = [line for line in text.sentences(content) if text.content_tokens(line) & subject]
         return states(self.item, "\n".join(lines)) is True
 
