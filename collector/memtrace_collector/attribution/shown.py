@@ -37,26 +37,30 @@ def cut_from_context(sought: Sought) -> Finding | None:
     """Delivered, not in this prompt, still kept for later turns."""
     view = sought.view
     delivered = sought.among(view.delivered)
-    if not delivered or in_context(sought) or any(ref in view.shown for ref in delivered):
+    cut = sought.among(entry.ref for op in view.assemblies for entry in op.dropped)
+    right = cut or delivered
+    if not right or in_context(sought):
+        return None
+    if not cut and any(ref in view.shown for ref in delivered):
         return None
     if _inferred_context(view):
         return _not_found_in_prompt(sought, delivered)
-    if sought.open_among(view.contexts) and not _dropped_by(view, delivered):
+    dropping = _dropped_by(view, right)
+    if sought.open_among(view.contexts) and dropping is None:
         return None
-    op = _dropped_by(view, delivered) or view.assemblies[0] if view.assemblies else None
-    if op is None or op.truncated:
-        return abstain("cut") if op is not None else None
+    op = dropping or view.assemblies[0]
+    if op.truncated:
+        return abstain("cut")
+    over_budget = any(entry.ref in right and entry.reason == "budget" for entry in op.dropped)
     return Finding(
         error_type="cut_from_context",
         decisive=(op.key,),
-        last_right=delivered[-1],
-        mechanism="trimmed"
-        if any(e.ref in delivered and e.reason == "budget" for e in op.dropped)
-        else None,
+        last_right=right[-1],
+        mechanism="trimmed" if over_budget else None,
         basis=(STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT),
         claims=(
-            claim("was delivered", _deliverer(view, delivered[-1]), delivered[-1]),
-            claim("put the prompt together without it", op, delivered[-1]),
+            claim("was delivered", _deliverer(view, right[-1]), right[-1]),
+            claim("put the prompt together without it", op, right[-1]),
         ),
         window=view.window(op.start_ns, view.answer.end_ns, [op, view.answer]),
     )

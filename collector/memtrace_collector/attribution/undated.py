@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from memtrace_collector.attribution import dates
+from memtrace_collector.attribution import dates, passages
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.refs import kind
-from memtrace_otel import semconv
 
 
 def without_its_day(sought: Sought) -> str | None:
@@ -16,7 +14,7 @@ def without_its_day(sought: Sought) -> str | None:
     if not contents or None in contents or not _turns_on_time(sought):
         return None
     shown = {ref: said for ref in view.shown if (said := view.text(ref))}
-    own = [said for ref, said in shown.items() if kind(ref) != semconv.KIND_CONTEXT]
+    own = [said for said in shown.values() if passages.parts(said, ()) == [said]]
     if any(_names_days(_frame(each or "", [*own, view.question or ""])) for each in contents):
         return None
     for ref in sought.among(shown):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.facts import Dropped, OperationKey
 from tests.memtrace_collector.attribution.scripts import Script
@@ -100,3 +102,44 @@ def test_a_prompt_that_names_its_days_is_not_garbled() -> None:
 def test_a_prompt_without_days_is_enough_for_a_question_that_has_nothing_to_do_with_time() -> None:
     script = _visited("What did I do with my cousin?", "I do not know.")
     blames(script.verdict(), "wrong_abstention", script.last("answer"))
+
+
+_TALK = "Ana: Good morning, how was it?\nBen: Fine, thank you.\nAna: It rains again today."
+_SAID = "Last Friday I finally visited the old lighthouse with Clara."
+
+
+def _buffered(question: str, reply: str, prompt: str, **fields: Any) -> Script:
+    """A buffer of a whole conversation, of which a message says what is needed."""
+    script = Script()
+    message = script.say(_SAID)
+    buffer = script.create("talk", f"{_TALK}\n[1 January 2026] Ben: {_SAID}", message)
+    script.ask(question)
+    script.retrieve(buffer)
+    dropped = (Dropped(message, None, "budget", 1),) if _SAID not in prompt else ()
+    script.answer(reply, script.assemble(buffer, text=prompt, dropped=dropped))
+    return script.flag("the 26th of December 2025", message)
+
+
+def test_a_prompt_that_quotes_the_evidence_with_its_day_has_what_was_needed() -> None:
+    prompt = f"{_TALK}\n[1 January 2026] Ben: {_SAID}"
+    script = _buffered("When did Ben visit the lighthouse?", "I do not know.", prompt)
+    blames(script.verdict(), "wrong_abstention", script.last("answer"))
+
+
+def test_a_message_of_a_buffer_that_the_assembly_dropped_was_cut_from_the_prompt() -> None:
+    script = _buffered("When did Ben visit the lighthouse?", "I do not know.", _TALK)
+    blames(script.verdict(), "cut_from_context", script.last("assemble"))
+
+
+def test_words_scattered_over_a_conversation_do_not_say_it() -> None:
+    script = Script()
+    lines = "Ana: The red boat is old.\nBen: My door sticks.\nAna: A copper pan.\nBen: The roof!"
+    script.create("talk", lines, script.say(lines))
+    message, stored = script.remember("Clara's house has a red door and a copper roof.", record="2")
+    script.ask("Which house is Clara's?")
+    read = script.retrieve()
+    script.answer("I do not know.", script.assemble())
+    script.flag("red door, copper roof", message)
+    verdict = script.verdict()
+    blames(verdict, "not_retrieved", read.key)
+    assert verdict.decisive[0].last_right == stored
