@@ -16,6 +16,7 @@ from memtrace_collector.attribution.needs import Item, Need, classify, states
 from memtrace_collector.attribution.path import path
 from memtrace_collector.attribution.sanity import bad_judge
 from memtrace_collector.attribution.table import judged, walk
+from memtrace_collector.attribution.told import evidence_is_unseen
 from memtrace_collector.attribution.verdict import Alternative, Claim, Decisive, Verdict
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
@@ -89,10 +90,11 @@ def _choose(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Of several items' findings those that count, in causal order.
 
     A fault that can be shown counts over one that cannot; what was never told does not make
-    the rest of a list wrong. What a reply makes of a prompt counts only where that had all.
+    the rest of a list wrong, unless the named evidence is what was not told. What a reply makes of a prompt counts only where that had all.
     """
-    if len(outcomes) == 1:
-        return list(outcomes)
+    unheard = [o for o in outcomes if o.finding.error_type == "never_told"]
+    if len(outcomes) == 1 or (unheard and evidence_is_unseen(outcomes[0].sought.view)):
+        return (unheard or list(outcomes))[:1]
     shown = [
         o for o in outcomes if o.finding.error_type not in ("never_told", "insufficient_evidence")
     ]

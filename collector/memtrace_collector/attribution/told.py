@@ -5,7 +5,7 @@ from __future__ import annotations
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.binding import evidence_refs, said_before
 from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, Window, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
 from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
@@ -114,8 +114,8 @@ def never_told(sought: Sought) -> Finding | None:
     stored = _stored(sought)
     if sought.among([*said, *stored]):
         return None
-    if view.case.evidence_given and not evidence_refs(view) and not _everything_was_seen(view):
-        return abstain("retention")
+    if evidence_is_unseen(view):
+        return _not_heard(view) if _everything_was_seen(view) else abstain("retention")
     unseen = [
         ref for ref in (*said, *stored) if view.text(ref) is None and not ref.endswith("@deleted")
     ]
@@ -127,12 +127,34 @@ def never_told(sought: Sought) -> Finding | None:
     texts = [view.text(ref) or "" for ref in (*said, *stored)]
     if view.case.flag.source != "user" and text.coverage(sought.item.tokens, texts) >= DOUBTFUL:
         return abstain()
+    return _never_said(view, len(said))
+
+
+def evidence_is_unseen(view: View) -> bool:
+    """Whether messages are named that say it, and none of them was ever seen to enter."""
+    return view.case.evidence_given and not evidence_refs(view)
+
+
+def _not_heard(view: View) -> Finding:
+    return Finding(
+        error_type="never_told",
+        basis=(STRUCTURE,),
+        claims=(claim("the messages that say it never entered", view.answer),),
+        window=_until_now(view),
+    )
+
+
+def _never_said(view: View, heard: int) -> Finding:
     return Finding(
         error_type="never_told",
         basis=(TEXT,),
-        claims=(claim(f"none of {len(said)} messages before the answer says it", view.answer),),
-        window=view.window(0, view.answer.start_ns, view.case.operations.values()),
+        claims=(claim(f"none of {heard} messages before the answer says it", view.answer),),
+        window=_until_now(view),
     )
+
+
+def _until_now(view: View) -> Window:
+    return view.window(0, view.answer.start_ns, view.case.operations.values())
 
 
 def _everything_was_seen(view: View) -> bool:
