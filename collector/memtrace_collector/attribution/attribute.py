@@ -90,7 +90,8 @@ def _choose(outcomes: Sequence[_Outcome]) -> list[_Outcome]:
     """Of several items' findings those that count, in causal order.
 
     A fault that can be shown counts over one that cannot; what was never told does not make
-    the rest of a list wrong, unless the named evidence is what was not told. What a reply makes of a prompt counts only where that had all.
+    the rest of a list wrong, unless the named evidence is what was not told. What a reply makes
+    of a prompt counts only where that had all.
     """
     unheard = [o for o in outcomes if o.finding.error_type == "never_told"]
     if len(outcomes) == 1 or (unheard and evidence_is_unseen(outcomes[0].sought.view)):

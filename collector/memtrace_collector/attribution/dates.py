@@ -302,6 +302,11 @@ def phrases(text: str, anchor: date | None) -> list[Phrase]:
     return sorted(found, key=lambda phrase: phrase.start)
 
 
+def readings(text: str, anchor: date | None) -> Readings:
+    """Every time that a text names, as intervals."""
+    return [each for phrase in phrases(text, anchor) for each in phrase.readings]
+
+
 def _resolved(
     rule: Rule, match: re.Match[str], anchor: date | None, lead: Lead | None
 ) -> tuple[Interval, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memtrace_collector.attribution import text
+from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import Finding, claim
 from memtrace_collector.attribution.needs import reply_content
@@ -83,4 +83,18 @@ def _unsupported(view: View, origin: tuple[Operation, str], content: frozenset[s
     texts = [view.text(ref) for ref in inputs]
     if not texts or None in texts or any(view.is_cut(ref) for ref in inputs):
         return False
-    return text.coverage(content, [each for each in texts if each]) == 0
+    return text.coverage(content, [each for each in texts if each]) == 0 and not any(
+        _names_its_time(view, ref) for ref in inputs
+    )
+
+
+def _names_its_time(view: View, ref: str) -> bool:
+    """Whether a value names the time that the reply does, or was said then."""
+    moment = view.moment(ref)
+    day = moment.day if moment and not moment.assumed else None
+    said = [
+        *dates.readings(view.text(ref) or "", day),
+        *([dates.Interval(day, day)] if day else []),
+    ]
+    replied = dates.readings(view.reply or "", view.asked_on)
+    return bool(replied) and dates.matches(replied, said)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from memtrace_collector.attribution import text
-from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.carriers import ABOUT, Sought
 from memtrace_collector.attribution.findings import Finding, claim
 from memtrace_collector.attribution.needs import reply_content
 from memtrace_collector.attribution.not_updated import in_context_or_delivered
@@ -28,33 +29,69 @@ def not_deleted(sought: Sought) -> Finding | None:
     if sought.need.kind != "unanswerable" or reply is None or text.declines(reply):
         return None
     content = reply_content(sought.need, reply)
-    used = [
-        ref
-        for ref in in_context_or_delivered(view)
-        if kind(ref) == semconv.KIND_MEMORY
-        and content
-        and text.coverage(content, [view.text(ref) or ""]) == 1
-    ]
+    records = [ref for ref in in_context_or_delivered(view) if kind(ref) == semconv.KIND_MEMORY]
+    used = [ref for ref in records if content and _says(sought, ref, content)]
     calls = [op for op in view.case.operations.values() if op.composite]
     for op in (*reversed(view.operations), *calls):
-        if not view.before(op) or not used:
+        if not view.before(op) or not records:
             continue
-        asked = [
-            ref for ref in op.inputs if _asks_to_forget(sought, view.text(ref), view.text(used[0]))
-        ]
-        if asked and op.step in (semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD):
-            return _forgotten_to_forget(sought, op, asked[0], used[0])
+        for request in op.inputs:
+            record = next(
+                (
+                    ref
+                    for ref in used
+                    if _asks_to_forget(sought, view.text(request), view.text(ref))
+                ),
+                _meant_by(sought, request, records),
+            )
+            if record and op.step in (semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD):
+                return still_remembered(sought, op, request, record)
     return None
 
 
+def _says(sought: Sought, ref: str, content: frozenset[str]) -> bool:
+    """Whether a record says what the reply does, in its words or by the time that it names."""
+    view = sought.view
+    said = view.text(ref) or ""
+    if text.coverage(content, [said]) == 1:
+        return True
+    moment = view.moment(ref)
+    replied = dates.readings(view.reply or "", view.asked_on)
+    return bool(replied) and dates.matches(
+        replied, dates.readings(said, moment.day if moment and not moment.assumed else None)
+    )
+
+
+def _meant_by(sought: Sought, request: str, records: Sequence[str]) -> str | None:
+    """The record about the same as a request to forget which is itself the evidence, whatever
+    words the reply makes of it."""
+    view = sought.view
+    asked = view.text(request)
+    if asked is None or request not in view.case.evidence or not view.case.evidence_given:
+        return None
+    subject = text.content_tokens(asked)
+    shares = {
+        ref: len(subject & text.content_tokens(said))
+        for ref in records
+        if (said := view.text(ref)) and _asks_to_forget(sought, asked, said)
+    }
+    best = max(shares, key=lambda ref: shares[ref], default=None)
+    return best if best and shares[best] >= ABOUT * len(subject & sought.need.question) else None
+
+
+def says_forget(said: str) -> bool:
+    """Whether a text speaks of forgetting, or of deleting something."""
+    return _FORGET.search(text.normalise(said)) is not None
+
+
 def _asks_to_forget(sought: Sought, request: str | None, record: str | None) -> bool:
-    if request is None or record is None or not _FORGET.search(text.normalise(request)):
+    if request is None or record is None or not says_forget(request):
         return False
     subject = text.content_tokens(record) | sought.need.question
     return bool(text.content_tokens(request) & subject)
 
 
-def _forgotten_to_forget(sought: Sought, op: Operation, request: str, record: str) -> Finding:
+def still_remembered(sought: Sought, op: Operation, request: str, record: str) -> Finding:
     view = sought.view
     decide = next(
         (
