@@ -7,7 +7,6 @@ bear on it about equally, the latest is the current one.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -24,7 +23,6 @@ BEARS = 0.5
 """Share of the question's words, weighted by rarity, that makes a statement bear on it."""
 CLOSE = 0.85
 """Statements within this share of the best bear on the question equally well."""
-_ASKS = re.compile(r"[?？]\s*$")
 
 
 class Statement(NamedTuple):
@@ -85,7 +83,7 @@ def _rated(view: View, need: Need, refs: Sequence[str]) -> list[Statement]:
     for ref, part in parts:
         tokens = text.content_tokens(part)
         share = sum(weight for token, weight in weights.items() if token in tokens) / whole
-        if share and tokens - need.question and not _ASKS.search(part):
+        if share and tokens - need.question and not text.asks(part):
             found.append(Statement(ref, part, share, _when(view, ref)))
     return found
 

@@ -163,7 +163,7 @@ def bad_query(sought: Sought) -> Finding | None:
     shared = _subject(view, missed) & text.content_tokens(asked)
     for op in view.reads:
         for ref in op.inputs:
-            author = _author_of_query(view, ref)
+            author = author_of_query(view, ref)
             written = view.text(ref)
             if author is None or written is None or ref == view.query:
                 continue
@@ -193,7 +193,7 @@ def _subject(view: View, refs: tuple[str, ...]) -> frozenset[str]:
     return frozenset().union(*(text.content_tokens(view.text(ref) or "") for ref in refs))
 
 
-def _author_of_query(view: View, ref: str) -> Operation | None:
+def author_of_query(view: View, ref: str) -> Operation | None:
     if kind(ref) != semconv.KIND_QUERY:
         return None
     authored = (semconv.STEP_REWRITE, semconv.STEP_ANSWER)
@@ -302,7 +302,7 @@ def ranked_out(sought: Sought) -> Finding | None:
         for entry in op.dropped:
             carrier = view.version_at(entry.ref)
             if carrier in missed and entry.reason not in _NO_RANKING:
-                decisive = _moved_below(view, entry.ref, op)
+                decisive = moved_below(view, entry.ref, op)
                 return Finding(
                     error_type="ranked_out",
                     decisive=(decisive.key,),
@@ -327,7 +327,7 @@ def _ranking(rank: int | None, score: float | None, reason: str, op: Operation) 
     return "".join(parts) + (f"; limit {limit})" if limit is not None else ")")
 
 
-def _moved_below(view: View, ref: str, cutter: Operation) -> Operation:
+def moved_below(view: View, ref: str, cutter: Operation) -> Operation:
     """P5: the reranking that moved it from within the limit to beyond it, else who cut it."""
     limit = cutter.limits.get("k")
     k = limit if isinstance(limit, int) else len(cutter.delivered)

@@ -30,6 +30,8 @@ def structural_fault(view: View) -> Finding | None:
 
 
 def _foreign(view: View, op: Operation, ref: str) -> Finding | None:
+    if op.step != semconv.STEP_RETRIEVE:
+        return None  # a reranking passes on what searches of other graphs were asked for
     homes = {maker.graph_id for maker in view.producers(ref)}
     if not homes or not homes.isdisjoint({op.graph_id, *op.reads}):
         return None

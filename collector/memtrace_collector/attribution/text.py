@@ -339,6 +339,11 @@ _DECLINES = re.compile(
 )
 
 
+def asks(said: str) -> bool:
+    """Whether a text ends in a question mark."""
+    return said.rstrip().endswith(("?", "？"))
+
+
 def declines(reply: str) -> bool:
     """Whether a reply says that it does not know."""
     return _DECLINES.search(normalise(reply)) is not None
