@@ -84,15 +84,20 @@ def _versions_acted_on(view: View) -> list[str]:
 
 @once
 def facts_ever(view: View) -> tuple[str, ...]:
-    """Every candidate fact produced before the answer."""
+    """Every candidate fact produced before the answer, of several stages those of the last."""
     refs = [
         ref
         for op in view.operations
         if view.before(op) and view.readable(op)
         for ref in op.outputs
-        if kind(ref) == semconv.KIND_FACT
+        if kind(ref) == semconv.KIND_FACT and not _is_extracted_from(view, ref)
     ]
     return tuple(dict.fromkeys(refs))
+
+
+def _is_extracted_from(view: View, fact: str) -> bool:
+    """Whether a fact is a step on the way: another extraction reads it."""
+    return any(op.step == semconv.STEP_EXTRACT and not op.composite for op in view.readers(fact))
 
 
 @once
@@ -108,10 +113,19 @@ def makings(sought: Sought) -> list[Making]:
         ):
             continue
         for source in op.inputs:
-            if source in sought.sources:
+            if source in sought.sources or _passed_on(sought, source):
                 made = tuple(ref for ref in outputs_within(op, source) if kind(ref) in _MADE)
                 found.append(Making(op, source, made))
     return found
+
+
+def _passed_on(sought: Sought, ref: str) -> bool:
+    """Whether a value is a carrier that one extraction made for the next."""
+    return (
+        kind(ref) == semconv.KIND_FACT
+        and _is_extracted_from(sought.view, ref)
+        and bool(sought.holds(ref))
+    )
 
 
 @once
@@ -136,7 +150,8 @@ def omission(sought: Sought) -> Finding | None:
     open_refs = sought.open_among(ref for making in read for ref in making.made)
     if open_refs or any(making.operation.truncated for making in read):
         return abstain(*(sought.why_open(open_refs) or ("cut",)))
-    unheard = [making for making in read if not _kept_its_part(sought, making)] or read
+    silent = [making for making in read if not sought.among(making.made)] or read
+    unheard = [making for making in silent if not _kept_its_part(sought, making)] or silent
     first, rest = unheard[0], _others(unheard)
     return Finding(
         error_type="omission",
