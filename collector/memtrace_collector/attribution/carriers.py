@@ -119,18 +119,20 @@ class Sought:
         return doubts.judged(self, content, ref, found) if self.view.judgements.is_open else found
 
     def _quotes_a_source(self, content: str, ref: str) -> bool:
-        """Whether a value has what was said verbatim, with the day on which it was said where
-        that matters."""
-        for source in self.sources:
+        """Whether a value has verbatim what was said, or a prompt a value that carries it; with
+        the day on which it was said where that matters."""
+        is_prompt = kind(ref) == semconv.KIND_CONTEXT
+        shown = (*self.view.shown, *self.view.delivered) if is_prompt else ()
+        for source in dict.fromkeys((*self.sources, *shown)):
             before = passages.quoted_after(content, self.view.text(source) or "")
-            if before is None:
+            if before is None or (source not in self.sources and not self.holds(source)):
                 continue
             if self.need.kind != "temporal":
                 return True
             moment, own = self.view.moment(source), self.view.moment(ref)
             if moment is None or moment.day in passages.days_named(before):
                 return moment is not None
-            if kind(ref) != semconv.KIND_CONTEXT and own is not None and own.day == moment.day:
+            if not is_prompt and own is not None and own.day == moment.day:
                 return True
         return False
 

@@ -87,7 +87,9 @@ def _not_found_in_prompt(sought: Sought, delivered: tuple[str, ...]) -> Finding 
         for other in (reader.delivered if reader else ())
         if other in view.shown and other not in delivered
     ]
-    if not siblings or not all(_matchable(view.text(each)) for each in delivered):
+    if not all(_matchable(view.text(each)) for each in delivered):
+        return None
+    if not siblings and not _shows_nothing_of(view, delivered):
         return None
     return Finding(
         error_type="cut_from_context",
@@ -97,13 +99,27 @@ def _not_found_in_prompt(sought: Sought, delivered: tuple[str, ...]) -> Finding 
         claims=(
             claim("was delivered", reader, ref),
             claim(
-                "is not in the prompt, in which another value of the same read was found",
+                "is not in the prompt, in which another value of the same read was found"
+                if siblings
+                else "is not in the prompt, which shows nothing of what was read",
                 view.answer,
-                siblings[0],
+                next(iter(siblings), view.contexts[0] if view.contexts else None),
             ),
         ),
         window=view.window(view.answer.start_ns, view.answer.end_ns, [view.answer]),
     )
+
+
+def _shows_nothing_of(view: View, delivered: tuple[str, ...]) -> bool:
+    """Whether a prompt, read whole, has none of the words of these values beside the question's:
+    in no wording can it hold one of them."""
+    prompts = [view.text(ref) for ref in view.contexts]
+    if not prompts or None in prompts or any(view.is_cut(ref) for ref in view.contexts):
+        return False
+    shown = frozenset().union(*(text.content_tokens(each or "") for each in prompts))
+    asked = text.content_tokens(view.question or "")
+    own = [text.content_tokens(view.text(ref) or "") - asked for ref in delivered]
+    return all(words and shown.isdisjoint(words) for words in own)
 
 
 def _matchable(content: str | None) -> bool:

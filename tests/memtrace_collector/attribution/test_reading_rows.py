@@ -143,3 +143,35 @@ def test_words_scattered_over_a_conversation_do_not_say_it() -> None:
     verdict = script.verdict()
     blames(verdict, "not_retrieved", read.key)
     assert verdict.decisive[0].last_right == stored
+
+
+def test_a_prompt_that_quotes_a_carrier_has_it_however_its_sentences_are_cut() -> None:
+    script = Script()
+    stored = "Plan so far: route by tram no. Then the pier; tickets from Ines, in all 67.50 euros"
+    message, version = script.remember("Ines sells the tickets, 67.50 euros in all.", stored)
+    script.ask("What is left to do?")
+    script.retrieve(version)
+    script.answer("I do not know.", script.assemble(version))
+    script.flag("Tickets from Ines, in all 67.50 euros", message)
+    blames(script.verdict(), "wrong_abstention", script.last("answer"))
+
+
+def _matched_by_text(prompt: str) -> Script:
+    """Nobody was seen to put the prompt together."""
+    script = Script()
+    message, version = script.remember("My tailor is Moreau from the harbour.")
+    script.ask("Who is my tailor?")
+    script.retrieve(version)
+    made = script.ref("ctx", prompt)
+    script.answer("I do not know.", shown=(made,))
+    return script.flag("Moreau", message)
+
+
+def test_a_prompt_with_no_word_of_what_was_read_was_put_together_without_it() -> None:
+    script = _matched_by_text("Memories:\n\nQuestion: Who is my tailor?")
+    blames(script.verdict(), "cut_from_context", script.last("answer"))
+
+
+def test_a_prompt_that_may_say_it_in_other_words_shows_no_cut() -> None:
+    script = _matched_by_text("Memories: clothes are sewn at the harbour, by the Frenchman")
+    assert script.verdict().stage == "unknown"
