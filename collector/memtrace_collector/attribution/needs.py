@@ -8,7 +8,7 @@ from datetime import date
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.dates import Interval
-from memtrace_collector.attribution.quantities import durations
+from memtrace_collector.attribution.quantities import besides, durations
 
 KEEPS = 0.75
 """Share of several needed words that must be there: wording differs, the rest is the same."""
@@ -119,7 +119,9 @@ def states(item: Item, value: str) -> bool | None:
     A text without the item's numbers, or with less than most of its names, does not state it.
     """
     missing = item.tokens - text.content_tokens(value)
-    if not missing or (item.durations and item.durations & durations(value)):
+    if missing and item.durations and item.durations & durations(value):
+        missing &= text.content_tokens(besides(item.text))
+    if not missing:
         return True
     share = 1 - len(missing) / len(item.tokens)
     if share < DOUBTFUL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memtrace_collector.attribution import text
+from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import Finding, abstain, claim
 from memtrace_collector.attribution.needs import reply_content
@@ -14,6 +14,10 @@ from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv, variables
+
+MOST = 0.6
+"""Share of a record's words in another that says the same of something with another value."""
+_TIME = re.compile(r"\b(?:19|20)\d\d\b|\b\d{1,2}[:/]\d\d\b")
 
 
 def not_updated(sought: Sought) -> Finding | None:
@@ -28,10 +32,10 @@ def not_updated(sought: Sought) -> Finding | None:
         for ref in sought.among(view.current_versions)
         if ref in view.delivered and ref in in_context_or_delivered(view)
     ]
-    if not right or dated(view):
+    if not right:
         return None
     wrong = contradicting(sought, right, reply)
-    if wrong is None or have_dates(view, (wrong, right[-1])):
+    if wrong is None or told_apart(view, wrong, right[-1]) or have_dates(view, (wrong, right[-1])):
         return None
     decide = _decide_of(view, right[-1])
     if decide is None:
@@ -69,12 +73,19 @@ def contradicting(sought: Sought, right: list[str], reply: str) -> str | None:
             continue
         if (
             text.coverage(content, [said]) == 1
-            and sought.about(said)
+            and (sought.about(said) or _repeats(view, right, said))
             and same_individual(sought, right, said)
             and _written_ns(view, ref) < newest
         ):
             return ref
     return None
+
+
+def _repeats(view: View, right: Iterable[str], said: str) -> bool:
+    """Whether a text says most of what one of the right ones does."""
+    own = text.content_tokens(said)
+    known = (text.content_tokens(view.text(ref) or "") for ref in right)
+    return any(each and len(own & each) >= MOST * len(each) for each in known)
 
 
 def same_individual(sought: Sought, right: Iterable[str], said: str) -> bool:
@@ -110,7 +121,27 @@ def _written_ns(view: View, ref: str) -> int:
 def dated(view: View) -> bool:
     """Whether the context shows times with its values."""
     contents = [view.text(ref) or "" for ref in view.contexts or view.shown]
-    return any(re.search(r"\b(?:19|20)\d\d\b|\b\d{1,2}[:/]\d\d\b", each) for each in contents)
+    return any(_TIME.search(each) for each in contents)
+
+
+def told_apart(view: View, one: str, other: str) -> bool:
+    """Whether the context shows two values with times, and not with the same."""
+    if not dated(view):
+        return False
+    first, second = _times_beside(view, one), _times_beside(view, other)
+    return first is None or second is None or (bool(first and second) and first != second)
+
+
+def _times_beside(view: View, ref: str) -> frozenset[str] | None:
+    """The times in the line of the context that a value stands in; None: it is not found."""
+    said = (view.text(ref) or "").strip()
+    lines = [line for each in view.contexts for line in (view.text(each) or "").splitlines()]
+    line = next((line for line in lines if said and said in line), None)
+    return None if line is None else frozenset(_TIME.findall(line)) | _days(line)
+
+
+def _days(line: str) -> frozenset[str]:
+    return frozenset(str(reading) for reading in dates.readings(line, None))
 
 
 def _decide_of(view: View, version: str) -> Operation | None:

@@ -38,6 +38,11 @@ def durations(value: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def besides(value: str) -> str:
+    """A text without the lengths of time that it names."""
+    return _NAMED.sub(" ", text.normalise(value))
+
+
 def _count(said: str) -> float | None:
     word = said.lower()
     if word in ("a", "an", "one"):
