@@ -35,6 +35,7 @@ LIMIT = 20
 _TURN = 2
 """Messages that are added together, where no fault needs one alone."""
 _ALONE = ("filed_elsewhere", "forget_ignored")
+_UNDATED = ("left_beside",)
 _OTHERS = 3
 _JUST_MORE = 0.0001
 
@@ -165,7 +166,7 @@ class _Application:
 
     def answer(self) -> Ran:
         """Search, prompt, model."""
-        lines = [_line(item) for item in self._found()]
+        lines = [self._line(item) for item in self._found()]
         kept = self._within_budget(lines)
         ran = self._bench.ask(
             question_prompt(kept, self._case.question.text),
@@ -224,6 +225,13 @@ class _Application:
                     return lines[:place]
         return lines
 
+    def _line(self, item: dict[str, Any]) -> str:
+        """As the prompt shows it; without its day where two values are to be told apart by none."""
+        if any(planting.kind in _UNDATED for planting in self._case.plantings):
+            return str(item["memory"])
+        said_at = str((item.get("metadata") or {}).get("timestamp", ""))[:10]
+        return f"[{said_at}] {item['memory']}"
+
     def _carries(self, planted: Planting, item: dict[str, Any]) -> bool:
         return planted.message in self._model.oracle.carried_by(str(item["memory"]))
 
@@ -254,8 +262,3 @@ def _as_given(message: Message) -> dict[str, str]:
         "id": message.id,
         "timestamp": message.said_at.isoformat(),
     }
-
-
-def _line(item: dict[str, Any]) -> str:
-    said_at = str((item.get("metadata") or {}).get("timestamp", ""))[:10]
-    return f"[{said_at}] {item['memory']}"

@@ -13,6 +13,7 @@ from memtrace_collector.bench.planned import Planting
 from memtrace_collector.bench.planning import words
 from memtrace_collector.bench.stand_in.replies import DECLINES
 from memtrace_collector.bench.stand_in.writing import TEMPORAL, day, facts_of, takes_not
+from memtrace_collector.demo.language import sentences
 
 ALSO = "also"
 NEED, OPEN_DOMAIN = "need", "open_domain"
@@ -20,6 +21,9 @@ _NEVER_ABOUT_A_MESSAGE = (
     "not_searched", "declined", "took_another", "call_failed", "right_but_flagged",
 )  # fmt: skip
 _SAID_ON = re.compile(r" \(said on [^)]*\)")
+_DENIES = re.compile(
+    r"\b(?:not|no|none|never|nothing|nobody|neither|nor|without|cannot)\b|n['’]t\b"
+)
 _TEMPORAL_ONLY = ("re_stamped", "date_stripped")
 _NOT_TEMPORAL = ("negated", "left_beside", "stale_index")
 _OUTRIGHT = ("forget_ignored",)
@@ -114,7 +118,10 @@ def _value_changed(kind: str) -> Make:
 
 
 def _negated(material: Material, name: str) -> Draft | None:
-    if not all(takes_not(fact) for fact in material.carriers(name)):
+    """Of facts of one sentence that denies nothing yet: else something else, or nothing, would be
+    denied."""
+    facts = [_SAID_ON.sub("", fact) for fact in material.carriers(name)]
+    if not all(takes_not(f) and len(sentences(f)) == 1 and not _DENIES.search(f) for f in facts):
         return None
     reply = material.chance.choice(DECLINES)
     return material.with_planting("negated", name, reply=reply)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memtrace_collector.bench.dialogue import Question
-from memtrace_collector.bench.stand_in.oracle import Reading
+from memtrace_collector.bench.stand_in.oracle import Carrier, Reading
 from memtrace_collector.demo.language import content_stems
 
 DECLINES = (
@@ -44,12 +44,20 @@ def judged(question: Question, said: Said) -> Said:
 def reply_to(question: Question, reading: Reading, chance: random.Random) -> Said:
     """The reply of a model that makes no fault of its own."""
     if reading.misled:  # wrong whatever words it shares: it may say the opposite
-        return Said(reading.misled.reply, False)
+        return Said(_misled(reading, reading.misled), False)
     if not question.expected:
         return Said(chance.choice(DECLINES), True)
     if not reading.missing:
         return Said(worded(question.expected, chance), True)
     return judged(question, _without_evidence(question, reading, chance))
+
+
+def _misled(reading: Reading, believed: Carrier) -> str:
+    """What a model says that believes a wrong text; of what else is missing it knows nothing."""
+    if believed.reply in DECLINES or set(reading.missing) <= {believed.message}:
+        return believed.reply
+    texts = (carrier.text for carrier in (*reading.right, believed))
+    return " ".join(dict.fromkeys(texts))
 
 
 def worded(expected: str, chance: random.Random) -> str:
