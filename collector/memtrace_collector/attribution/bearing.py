@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memtrace_collector.attribution import text
-from memtrace_collector.attribution.binding import said_before
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.said import said_before
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 

@@ -7,54 +7,20 @@ from dataclasses import replace
 
 from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.likely import likely_evidence
 from memtrace_collector.attribution.needs import KEEPS, Item, Need, states
-from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.said import (
+    SOURCE_KINDS,
+    evidence_refs,
+    known_before,
+    said_before,
+)
 from memtrace_collector.attribution.view import View
-from memtrace_collector.graph.references import named_by
-from memtrace_otel import semconv, variables
+from memtrace_otel import semconv
 
 AGAIN = 0.6
 """Share of a message's words that another has which says the same again."""
-_SOURCE_KINDS = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
-
-
-def evidence_refs(view: View) -> tuple[str, ...]:
-    """The evidence as known here: exact references, else every version of the same record."""
-    known = set(view.case.texts)
-    if not known.issuperset(view.case.evidence):
-        known.update(ref for op in view.case.operations.values() for ref in named_by(op))
-    found: dict[str, None] = {}
-    for ref in view.case.evidence:
-        if ref in known:
-            found[ref] = None
-            continue
-        record = variables.record_of(ref)
-        found.update(
-            dict.fromkeys(sorted(other for other in known if variables.record_of(other) == record))
-        )
-    return tuple(found)
-
-
-def _known_before(view: View, ref: str) -> bool:
-    """Whether a value was there before the answer, as far as its producers say."""
-    makers = view.producers(ref)
-    return not makers or any(view.before(op) for op in makers)
-
-
-@once
-def said_before(view: View) -> tuple[str, ...]:
-    """Messages and documents that entered before the answer, the query apart."""
-    question = view.question
-    asked = {view.query, *(ref for ref, said in view.case.texts.items() if said == question)}
-    refs = [
-        ref
-        for op in view.case.operations.values()
-        if view.before(op) and view.readable(op)
-        for ref in (*op.outputs, *op.inputs)
-        if kind(ref) in _SOURCE_KINDS and ref not in asked
-    ]
-    return tuple(dict.fromkeys(refs))
 
 
 def _key_words(view: View, item: Item, sources: Iterable[str]) -> frozenset[str]:
@@ -75,8 +41,8 @@ def seek(view: View, need: Need) -> list[Sought]:
     evidence = tuple(
         ref
         for ref in evidence_refs(view)
-        if kind(ref) in (*_SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
-        and _known_before(view, ref)
+        if kind(ref) in (*SOURCE_KINDS, semconv.KIND_FACT, semconv.KIND_MEMORY)
+        and known_before(view, ref)
     )
     given = evidence if view.case.evidence_given else ()
     readable = any(view.text(ref) for ref in given)
@@ -93,6 +59,8 @@ def seek(view: View, need: Need) -> list[Sought]:
 
 
 def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[Sought]:
+    if not view.case.evidence_given:
+        given = likely_evidence(view, item)
     keys = _key_words(view, item, given)
     plain = Sought(view, need, item, (), keys)
     stated = tuple(ref for ref in given if plain.holds(ref)) if item.tokens else ()

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.attribution import dates, text
-from memtrace_collector.attribution.binding import evidence_refs, said_before
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.needs import Item, Need, asks_when
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.said import evidence_refs, said_before
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memtrace_collector.attribution import dates, text
-from memtrace_collector.attribution.binding import evidence_refs
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.judgements import ANSWERS, Doubt
 from memtrace_collector.attribution.needs import Item, Need, answered, reply_content
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.said import evidence_refs
 from memtrace_collector.attribution.view import View
 from memtrace_collector.attribution.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memtrace_collector.attribution import text
-from memtrace_collector.attribution.binding import evidence_refs, said_before
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, Window, abstain, claim
 from memtrace_collector.attribution.needs import DOUBTFUL, reply_content
 from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.said import evidence_refs, said_before
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
