@@ -13,7 +13,7 @@ from functools import cached_property
 
 from memtrace_collector.attribution import changed, dates, doubts, passages, text
 from memtrace_collector.attribution.descent import descent, kin
-from memtrace_collector.attribution.needs import Item, Need, states
+from memtrace_collector.attribution.needs import Item, Need, needed_tokens, states
 from memtrace_collector.attribution.owners import owner_named
 from memtrace_collector.attribution.refs import Moment, is_deleted, kind
 from memtrace_collector.attribution.view import View
@@ -69,7 +69,12 @@ class Sought:
     @cached_property
     def kin(self) -> frozenset[str]:
         """What was made from the sources, as far as edges and wording say."""
-        return kin(self.view, self.sources)
+        return kin(self.view, self.sources, self._says_what_was_expected)
+
+    def _says_what_was_expected(self, content: str) -> bool:
+        """Whether a text has the expected answer's own words, which the evidence may lack."""
+        tokens = needed_tokens(self.item.text, self.need.question)
+        return bool(tokens) and states(Item(self.item.text, tokens), content) is True
 
     @cached_property
     def said(self) -> frozenset[str]:
@@ -137,13 +142,15 @@ class Sought:
         return False
 
     def _unchanged(self, content: str, ref: str) -> str:
-        """A text without what says the opposite of a source, or what only the wrong reply says.
-        Of a prompt the other sentences count."""
+        """A text made from a source (a prompt, too) without the sentences that say the opposite,
+        or what only the wrong reply says."""
         if self.item.temporal or self.by_descent or not self.sources:
             return content
-        if kind(ref) == semconv.KIND_CONTEXT:
-            return "\n".join(part for part in text.sentences(content) if not self.differs(part))
-        return "" if ref in self.kin and self.differs(content) else content
+        if ref not in self.kin and kind(ref) != semconv.KIND_CONTEXT:
+            return content
+        parts = text.sentences(content)
+        kept = [part for part in parts if not self.differs(part)]
+        return content if len(kept) == len(parts) else "\n".join(kept)
 
     def differs(self, content: str) -> bool:
         """Whether a text made from a source says its opposite, or what only the reply says."""
@@ -188,6 +195,8 @@ class Sought:
             return any(text.coverage(self.item.tokens, [part]) >= LOOSE for part in parts)
         own = text.content_tokens(content)
         share = text.coverage(self.item.tokens, [content])
+        if not own & self.wrong_words and self._says_what_was_expected(content):
+            return True
         if own & self.wrong_words or text.numbers(own - self.said - self._dated_words(content)):
             return False
         precise = len(own & self.said) / len(own) if own else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from memtrace_collector.attribution import text
 from memtrace_collector.attribution.refs import is_deleted, kind, outputs_within
@@ -33,8 +33,11 @@ def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def kin(view: View, sources: Iterable[str]) -> frozenset[str]:
-    """What was made from these values, by wording where no edge says which input made what."""
+def kin(view: View, sources: Iterable[str], says_it: Callable[[str], bool]) -> frozenset[str]:
+    """What was made from these values, by wording where no edge says which input made what.
+
+    ``says_it``: whether a text says what the values are asked for, in whatever words they do.
+    """
     found: set[str] = set(sources)
     waiting = list(found)
     while waiting:
@@ -46,7 +49,12 @@ def kin(view: View, sources: Iterable[str]) -> frozenset[str]:
             for output in made:
                 if output in found or is_deleted(output) or kind(output) == semconv.KIND_ANSWER:
                     continue
-                if op.edges or len(op.inputs) == 1 or _is_nearest(view, op, ref, output):
+                if (
+                    op.edges
+                    or len(op.inputs) == 1
+                    or _is_nearest(view, op, ref, output)
+                    or says_it(view.text(output) or "")
+                ):
                     found.add(output)
                     waiting.append(output)
     return frozenset(found)

@@ -237,7 +237,7 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
     if content is None:
         return sought.by_descent and bool(making.operation.edges)
     if ref in sought.kin and sought.differs(content):
-        return True
+        return not sought.holds(ref)
     if not sought.about(content):
         return False
     said = text.content_tokens(content)
