@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution import dates, passages, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, at, claim
 from memtrace_collector.attribution.needs import reply_content
@@ -14,6 +14,7 @@ from memtrace_collector.attribution.sanity import judged_answer
 from memtrace_collector.attribution.shown import in_context
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import View
+from memtrace_collector.attribution.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv
 
 MOST_OF_IT = 0.5
@@ -58,9 +59,10 @@ def distracted(sought: Sought) -> Finding | None:
     answerable = sought.need.kind != "unanswerable"
     if not content or (answerable and not in_context(sought)):
         return None
-    other = _standing_in(sought, content)
-    if other is None or (answerable and _conflict_was_decidable(sought, other)):
+    standing = _standing_in(sought, content)
+    if standing is None or (answerable and _conflict_was_decidable(sought, *standing)):
         return None
+    other = standing[0]
     if not answerable and not _was_said(sought.view, other, content):
         return abstain(
             "unseen_writer",
@@ -97,35 +99,52 @@ def _content(sought: Sought) -> frozenset[str]:
 
 
 def _parts(sought: Sought) -> list[tuple[str, str]]:
-    """The single items of the context with their texts, carriers apart."""
+    """The single items of the context with their texts, carriers apart; of a buffer its lines."""
     view = sought.view
     values = [(ref, said) for ref in view.shown if (said := view.text(ref)) is not None]
     if not values:
         values = [
             (ref, line) for ref in view.contexts for line in text.sentences(view.text(ref) or "")
         ]
-    return [(ref, said) for ref, said in values if not sought.stated(said, ref)]
+    lines = [(ref, line) for ref, said in values for line in passages.parts(said, ())]
+    found = [(ref, said) for ref, said in values if not sought.stated(said, ref)]
+    found += [each for each in lines if each not in values and not _says_it(sought, each[1])]
+    return found or [each for each in values if _is_the_wrong_one(sought, each[1])]
 
 
-def _standing_in(sought: Sought, content: frozenset[str]) -> str | None:
-    if sought.item.temporal:
-        said = _reply_dates(sought.view)
+def _says_it(sought: Sought, line: str) -> bool:
+    """Whether a line of a buffer is the one that carries the item."""
+    known = (sought.view.text(ref) or "" for ref in sought.sources)
+    return sought.stated(line) is True or any(
+        passages.quoted_after(line, said) is not None for said in known
+    )
+
+
+def _is_the_wrong_one(sought: Sought, said: str) -> bool:
+    """Whether a value that resembles the evidence is what a wrong reply repeats."""
+    reply = sought.view.reply or ""
+    return sought.loose and len(reply) >= len(said) / 2 and reply.strip() in said
+
+
+def _standing_in(sought: Sought, content: frozenset[str]) -> tuple[str, str] | None:
+    """The item of the context that says what the reply says, and its text."""
+    said = _reply_dates(sought.view) if sought.item.temporal else []
+    if said:
         for ref, part in _parts(sought):
             moment = sought.view.moment(ref)
             named = dates.phrases(part, moment.day if moment else None)
-            if said and any(dates.matches(said, phrase.readings) for phrase in named):
-                return ref
+            if any(dates.matches(said, phrase.readings) for phrase in named):
+                return ref, part
         return None
-    return next((ref for ref, part in _parts(sought) if text.coverage(content, [part]) == 1), None)
+    return next((each for each in _parts(sought) if text.coverage(content, [each[1]]) == 1), None)
 
 
 def _reply_dates(view: View) -> list[dates.Interval]:
     return [r for phrase in dates.phrases(view.reply or "", view.asked_on) for r in phrase.readings]
 
 
-def _conflict_was_decidable(sought: Sought, other: str) -> bool:
+def _conflict_was_decidable(sought: Sought, other: str, said: str) -> bool:
     """Both the right item and one that contradicts it on the same subject were shown."""
-    said = sought.view.text(other) or ""
     return (
         other not in sought.view.contexts
         and sought.about(said)
@@ -139,10 +158,13 @@ def wrong_reasoning(sought: Sought) -> Finding | None:
     with enough to choose."""
     content = _content(sought)
     right = in_context(sought)
-    if not right or not content or sought.loose or not sought.need.question:
+    if not right or not content or not sought.need.question:
         return None
-    other = _standing_in(sought, content)
-    if other is not None:
+    if sought.loose and not surely_wrong(sought):
+        return None
+    standing = _standing_in(sought, content)
+    if standing is not None:
+        other = standing[0]
         if not _order_is_known(sought.view, other):
             return abstain(
                 "unseen_writer",
@@ -209,8 +231,7 @@ def ignored_context(sought: Sought) -> Finding | None:
         return None
     if sought.derived:
         return _made_up_beside(sought)
-    open_wording = sought.loose or _can_be_said_otherwise(sought)
-    if open_wording and judged_answer(sought.view, sought.need) is not False:
+    if _may_say_it(sought) and judged_answer(sought.view, sought.need) is not False:
         return abstain(
             claims=[claim("may be what the prompt says in other words", sought.view.answer)]
         )
@@ -224,6 +245,27 @@ def _made_up_beside(sought: Sought) -> Finding | None:
     if not content or None in known or text.coverage(content, [each for each in known if each]):
         return abstain(claims=[claim("may be what the prompt says in other words", view.answer)])
     return _response(sought, "ignored_context", "says what the prompt does not")
+
+
+def _may_say_it(sought: Sought) -> bool:
+    """Whether a reply may give what was expected in other words: so many words are free, or it
+    has some of the evidence's own where that says it in others."""
+    content = _content(sought)
+    if surely_wrong(sought):
+        return False
+    if not sought.loose:
+        enough = 2 * len(content) >= len(sought.item.tokens)
+        return _can_be_said_otherwise(sought) and enough and not text.numbers(content)
+    values = (*sought.sources, *sought.among(sought.view.shown))
+    known = [said for ref in values if (said := sought.view.text(ref)) is not None]
+    single = [said for said in known if passages.parts(said, ()) == [said]]
+    return not content or text.coverage(content, [sought.item.text, *(single or known)]) > 0
+
+
+def surely_wrong(sought: Sought) -> bool:
+    """Whether a reply repeats the expected answer with other words in one place."""
+    found = exchanges(sought.need.expected, sought.view.reply or "")
+    return any(each.shared >= SURELY_COPIED for each in found)
 
 
 def _can_be_said_otherwise(sought: Sought) -> bool:

@@ -175,3 +175,43 @@ def test_a_prompt_with_no_word_of_what_was_read_was_put_together_without_it() ->
 def test_a_prompt_that_may_say_it_in_other_words_shows_no_cut() -> None:
     script = _matched_by_text("Memories: clothes are sewn at the harbour, by the Frenchman")
     assert script.verdict().stage == "unknown"
+
+
+def _inferred(reply: str) -> Script:
+    """The evidence says in words of its own what was expected."""
+    script = Script()
+    message, version = script.remember("I adopted a pup from a shelter in Stamford last week.")
+    script.ask("In which state was my dog adopted?")
+    script.reply(reply, version)
+    return script.flag("Connecticut", message)
+
+
+def test_a_reply_with_nothing_of_what_was_asked_or_shown_ignores_the_context() -> None:
+    script = _inferred("Spicy noodles, as always")
+    blames(script.verdict(), "ignored_context", script.last("answer"))
+
+
+def test_a_reply_with_some_of_the_evidence_may_be_what_it_says() -> None:
+    assert _inferred("Around Stamford").verdict().stage == "unknown"
+
+
+def test_a_copy_of_the_expected_answer_with_another_word_is_a_wrong_conclusion() -> None:
+    script = Script()
+    stored = "User has postponed the lessons on pairing wine with salty food until March"
+    message, version = script.remember("Those pairings can wait, let us see in spring.", stored)
+    script.ask("What about the course?")
+    wrong = "User has cancelled the lessons on pairing wine with salty food until March"
+    script.reply(wrong, version)
+    script.flag(stored, message)
+    assert script.verdict().stage == "response"
+
+
+def test_a_line_of_a_shown_conversation_is_another_item_of_the_prompt() -> None:
+    script = Script()
+    talk = "Ana: Good morning, how was it?\nBen: My kite is torn.\nAna: Clara paints her barn."
+    message = script.say("I finally sold the red bicycle to Igor.")
+    buffer = script.create("talk", f"{talk}\nBen: I finally sold the red bicycle to Igor.", message)
+    script.ask("Who bought the red bicycle?")
+    script.reply("Clara paints her barn.", buffer)
+    script.flag("Igor", message)
+    blames(script.verdict(), "distracted", script.last("answer"))
