@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.attribution import text
@@ -29,6 +29,7 @@ _MAKERS = frozenset(
         semconv.STEP_ANSWER,
     }
 )
+_WRITERS = frozenset({semconv.STEP_DECIDE, semconv.STEP_CREATE, semconv.STEP_UPDATE})
 EXPLAINED = 0.8
 """Share of a fact's words found in one sentence that makes the sentence its origin."""
 
@@ -145,6 +146,8 @@ def omission(sought: Sought) -> Finding | None:
     read = makings(sought)
     if not read:
         return _not_passed_on(sought)
+    if is_kept_raw(read):
+        return None
     if any(_changes_the_value(sought, ref, making) for making in read for ref in making.made):
         return None
     open_refs = sought.open_among(ref for making in read for ref in making.made)
@@ -171,6 +174,12 @@ def omission(sought: Sought) -> Finding | None:
             first.operation.start_ns, view.read_ns, [first.operation, *view.writers()]
         ),
     )
+
+
+def is_kept_raw(read: Sequence[Making]) -> bool:
+    """Whether what was said is itself what is decided on and written: nothing is extracted."""
+    steps = {making.operation.step for making in read}
+    return bool(steps) and steps <= _WRITERS and not any(making.made for making in read)
 
 
 def _kept_its_part(sought: Sought, making: Making) -> bool:

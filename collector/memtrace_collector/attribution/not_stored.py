@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
-from memtrace_collector.attribution.first_stored import facts_ever, stored_or_open
+from memtrace_collector.attribution.first_stored import (
+    facts_ever,
+    is_kept_raw,
+    makings,
+    stored_or_open,
+)
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Decision, Operation
@@ -18,6 +23,9 @@ def not_stored(sought: Sought) -> Finding | None:
     view = sought.view
     stored, open_refs = stored_or_open(sought)
     facts = sought.among(facts_ever(view))
+    read = makings(sought)
+    if not facts and is_kept_raw(read):
+        facts = tuple(dict.fromkeys(making.source for making in read))
     if stored or not facts:
         return None
     if open_refs and not sought.by_descent:
