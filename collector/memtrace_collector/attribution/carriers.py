@@ -197,14 +197,14 @@ class Sought:
         share = text.coverage(self.item.tokens, [content])
         if not own & self.wrong_words and self._says_what_was_expected(content):
             return True
-        if own & self.wrong_words or text.numbers(own - self.said - self._dated_words(content)):
+        if own & self.wrong_words or text.numbers(own - self.said - self.dated_words(content)):
             return False
         precise = len(own & self.said) / len(own) if own else 0.0
         if share >= LOOSE or (max(share / NEAR, precise / LOOSE) >= 1 and not self._is_cut):
             return True
         return None if share >= NEAR / 2 else False
 
-    def _dated_words(self, content: str) -> frozenset[str]:
+    def dated_words(self, content: str) -> frozenset[str]:
         """The words of the times that a text names: whoever writes a record may add its day."""
         named = dates.phrases(content, None)
         return frozenset().union(*(text.content_tokens(phrase.text) for phrase in named))

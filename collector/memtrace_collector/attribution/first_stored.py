@@ -34,6 +34,10 @@ EXPLAINED = 0.8
 """Share of a fact's words found in one sentence that makes the sentence its origin."""
 
 
+REPHRASED = 0.5
+"""Share of a fact's words found in the sentence that says the item: it was made of that one."""
+
+
 class Making(NamedTuple):
     """An operation that read a source, and what it made of it."""
 
@@ -245,8 +249,10 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
     content = sought.view.text(ref)
     if content is None:
         return sought.by_descent and bool(making.operation.edges)
-    if ref in sought.kin and sought.differs(content):
-        return not sought.holds(ref)
+    if sought.holds(ref) or ref not in sought.kin:
+        return False
+    if sought.differs(content):
+        return True
     if not sought.about(content):
         return False
     said = text.content_tokens(content)
@@ -261,6 +267,9 @@ def _changes_the_value(sought: Sought, ref: str, making: Making) -> bool:
         return True
     if owner_was_lost(source, content):
         return True
+    own = said - text.proper_names(content) - sought.dated_words(content)
+    if len(own & carrying) < REPHRASED * len(own):
+        return False
     subject = (sought.need.question | sought.keys) & said
     return bool(text.unlike(said - sought.need.question, carrying)) or (
         text.negated(source, subject) != text.negated(content, subject)
