@@ -14,9 +14,8 @@ from memtrace_collector.attribution.findings import (
     claim,
 )
 from memtrace_collector.attribution.first_stored import versions_seen
-from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.missed import missed_carriers
 from memtrace_collector.attribution.not_updated import contradicting
-from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import Decisive
 from memtrace_collector.attribution.view import READS, View
@@ -31,23 +30,10 @@ def _basis(sought: Sought) -> tuple[str, ...]:
     return (STRUCTURE,) if sought.by_descent else (STRUCTURE, TEXT)
 
 
-@once
-def current_carriers(sought: Sought) -> tuple[str, ...]:
-    """The carriers that could have been read."""
-    return sought.among(sought.view.current_versions)
-
-
-@once
-def _missed(sought: Sought) -> tuple[str, ...]:
-    if sought.reached:
-        return ()
-    return tuple(ref for ref in current_carriers(sought) if ref not in sought.view.delivered)
-
-
 def not_searched(sought: Sought) -> Finding | None:
     """No retrieval or buffer read in the answer's turn."""
     view = sought.view
-    missed = _missed(sought)
+    missed = missed_carriers(sought)
     if not missed or view.reads or view.shown:
         return None
     if not view.answer.parent_span_id and not view.turn:
@@ -73,90 +59,10 @@ def not_searched(sought: Sought) -> Finding | None:
     )
 
 
-def wrong_scope(sought: Sought) -> Finding | None:
-    """Another graph, namespace or filter was searched, or another owner's record delivered."""
-    view = sought.view
-    missed = _missed(sought)
-    for op in view.reads:
-        hidden = [
-            entry.ref for entry in op.dropped if entry.reason == "filter" and entry.ref in missed
-        ]
-        if hidden:
-            return _scope(sought, op, hidden[-1], None, "filtered it out")
-    searched = _searched_elsewhere(view, missed)
-    if searched is not None:
-        op, graphs = searched
-        return _scope(sought, op, missed[-1], None, f"searched {', '.join(graphs)} only")
-    return _another_owners_record(sought, missed)
-
-
-def _searched_elsewhere(
-    view: View, missed: tuple[str, ...]
-) -> tuple[Operation, tuple[str, ...]] | None:
-    """The search of other memories than what was missed lies in, with their names.
-
-    A search that names the memories it reads may stand in the owner's graph all the same: then
-    what it brought or considered shows where it looked.
-    """
-    homes = {op.graph_id for ref in missed for op in view.producers(ref)}
-    searches = [op for op in view.reads if op.step == semconv.STEP_RETRIEVE]
-    if not homes or not searches:
-        return None
-    if homes.isdisjoint(graph for op in view.reads for graph in (op.graph_id, *op.reads)):
-        return searches[0], _graphs_of(searches)
-    met = {maker.graph_id for ref in view.candidates for maker in view.producers(ref)}
-    if not met or not homes.isdisjoint(met) or not all(_reads_elsewhere(op) for op in searches):
-        return None
-    return searches[0], tuple(sorted(met))
-
-
-def _graphs_of(searches: list[Operation]) -> tuple[str, ...]:
-    return tuple(sorted({graph for op in searches for graph in (op.graph_id, *op.reads)}))
-
-
-def _reads_elsewhere(op: Operation) -> bool:
-    """Whether a search names memories that it reads, its own graph not among them."""
-    return bool(op.reads) and op.graph_id not in op.reads
-
-
-def _another_owners_record(sought: Sought, missed: tuple[str, ...]) -> Finding | None:
-    view = sought.view
-    content = reply_content(sought.need, view.reply) if view.reply else frozenset()
-    if sought.among(view.shown) or not content:
-        return None
-    allowed = {graph for op in view.reads for graph in (op.graph_id, *op.reads)}
-    for op in view.reads:
-        for ref in op.delivered:
-            homes = {maker.graph_id for maker in view.producers(ref)}
-            said = view.text(ref)
-            if homes and homes.isdisjoint(allowed) and said and text.coverage(content, [said]) == 1:
-                return _scope(
-                    sought,
-                    op,
-                    missed[-1] if missed else None,
-                    ref,
-                    "delivered another owner's record",
-                )
-    return None
-
-
-def _scope(
-    sought: Sought, op: Operation, right: str | None, wrong: str | None, says: str
-) -> Finding:
-    return Finding(
-        error_type="wrong_scope",
-        decisive=(op.key,),
-        last_right=right,
-        first_wrong=wrong,
-        basis=_basis(sought),
-        claims=(claim(says, op, wrong or right),),
-    )
-
-
 def bad_query(sought: Sought) -> Finding | None:
     """The query was authored, and lost what the user's words had in common with the carrier."""
     view = sought.view
-    missed = _missed(sought)
+    missed = missed_carriers(sought)
     asked = view.question
     if not missed or asked is None or sought.by_descent:
         return None
@@ -204,7 +110,7 @@ def unseen_writer(sought: Sought) -> Finding | None:
     """A version nobody was seen to write, or a decided write nobody was seen to make, stands
     between what is known and what was read: it cannot be judged."""
     view = sought.view
-    missed = _missed(sought)
+    missed = missed_carriers(sought)
     for carrier in missed:
         record = variables.record_of(carrier)
         for ref in view.delivered:
@@ -244,7 +150,7 @@ def stale_retrieved(sought: Sought) -> Finding | None:
     """An older version of the carrier's record was delivered, and a later read delivers the new
     one; if none ever does, the write never took effect (*not_stored*)."""
     view = sought.view
-    for carrier in reversed(_missed(sought)):
+    for carrier in reversed(missed_carriers(sought)):
         record = variables.record_of(carrier)
         versions = [write.version for write in view.histories.get(record, ())]
         older = [ref for ref in view.delivered if ref in versions and ref != carrier]
@@ -295,10 +201,10 @@ def _written_from(write: Operation, version: str) -> str:
 
 
 def ranked_out(sought: Sought) -> Finding | None:
-    """The carrier was a recorded candidate and did not make the cut (P5)."""
+    """The carrier was a recorded candidate and did not make the cut (P5), the last one (P2)."""
     view = sought.view
-    missed = _missed(sought)
-    for op in view.reads:
+    missed = missed_carriers(sought)
+    for op in reversed(view.reads):
         for entry in op.dropped:
             carrier = view.version_at(entry.ref)
             if carrier in missed and entry.reason not in _NO_RANKING:
@@ -362,7 +268,7 @@ def _also_not_updated(sought: Sought, missed: tuple[str, ...]) -> tuple[Decisive
 def not_retrieved(sought: Sought) -> Finding | None:
     """The carrier was current and never a candidate of the turn's reads."""
     view = sought.view
-    missed = _missed(sought)
+    missed = missed_carriers(sought)
     searches = [op for op in view.reads if op.step == semconv.STEP_RETRIEVE] or view.reads
     if not missed or not searches:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memtrace_collector.attribution import dates, text
+from memtrace_collector.attribution.binding import seek
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.judgements import ANSWERS, Doubt
@@ -28,7 +29,7 @@ def bad_judge(view: View, need: Need) -> Finding | None:
         return None
     right = answered(need, reply, view.asked_on)
     if right is None:
-        right = judged_answer(view, need)
+        right = False if _lacks_a_part(view, need, reply) else judged_answer(view, need)
     if right is False:
         return None
     says = claim("the reply says what was expected", view.answer, view.reply_ref)
@@ -52,6 +53,15 @@ def bad_judge(view: View, need: Need) -> Finding | None:
             *(claim("scored the right reply as wrong", op, view.reply_ref) for op in judges[:1]),
         ),
     )
+
+
+def _lacks_a_part(view: View, need: Need, reply: str) -> bool:
+    """Whether several messages of the evidence say a part each, and the reply nothing of one."""
+    if need.kind in ("temporal", "inference", "unanswerable") or not view.case.evidence_given:
+        return False
+    parts = [each.item for each in seek(view, need) if not each.loose and not each.by_descent]
+    said = text.content_tokens(reply)
+    return len(parts) > 1 and any(part.tokens.isdisjoint(said) for part in parts)
 
 
 def _exchanged(view: View, need: Need, reply: str) -> str | None:

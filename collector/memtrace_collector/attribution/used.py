@@ -284,8 +284,8 @@ def hallucinated(sought: Sought) -> Finding | None:
     known = [view.text(ref) for ref in (*view.contexts, *view.shown, *view.delivered)]
     if None in known:
         return abstain("no_content")
-    supported = text.coverage(content, [each for each in known if each])
-    if supported >= 0.5:
+    lines = [line for each in known if each for line in passages.parts(each, ())]
+    if any(text.coverage(content, [line]) == 1 for line in lines):
         return None
     return _response(sought, "hallucinated", "asserts what stands nowhere")
 

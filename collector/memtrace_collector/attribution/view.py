@@ -57,8 +57,6 @@ class View:
             for ref in op.inputs:
                 self._readers[ref].append(op)
 
-    # texts and times
-
     def text(self, ref: str) -> str | None:
         """The content of a reference, also when captured under another one of equal text."""
         known = self.case.texts.get(ref)
@@ -385,8 +383,10 @@ class View:
         return tuple(dict.fromkeys([*live, *unknown, *self.documents]))
 
     def readable(self, op: Operation) -> bool:
-        """Whether what an operation wrote could be read by this answer's operations."""
-        return op.graph_id in self._readable or op.key in self.case.ancestry
+        """Whether what an operation wrote could be read by this answer's operations: of an answer
+        that read nothing, nobody knows what it would have."""
+        nothing_read = not self.reads and not self.shown
+        return nothing_read or op.graph_id in self._readable or op.key in self.case.ancestry
 
     def window(self, start_ns: int, end_ns: int, operations: Iterable[Operation]) -> Window:
         """An absence claimed over a time, in the processes of these operations."""

@@ -215,3 +215,55 @@ def test_a_line_of_a_shown_conversation_is_another_item_of_the_prompt() -> None:
     script.reply("Clara paints her barn.", buffer)
     script.flag("Igor", message)
     blames(script.verdict(), "distracted", script.last("answer"))
+
+
+def test_an_answer_that_read_nothing_was_not_searched_wherever_the_carrier_lies() -> None:
+    script = Script()
+    script.remember("I like cake.")
+    message = script.ref("msg", "Our canteen closes at 15:10.", "team/1")
+    chunk = script.ref("doc", "Our canteen closes at 15:10.", "team/1")
+    script.day(1).add("ingest", graph="corpus:team", inputs=(message,), outputs=(chunk,))
+    script.ask("When does our canteen close?")
+    answer = script.answer("I do not know.")
+    script.flag("15:10", message)
+    blames(script.verdict(), "not_searched", answer.key)
+
+
+def test_the_last_stage_that_dropped_a_carrier_ranked_it_out() -> None:
+    script = Script()
+    message, mine = script.remember("My tailor is Moreau.")
+    _, other = script.remember("I like cake.", record="2")
+    script.ask("Who is my tailor?")
+    script.retrieve(other, dropped=[Dropped(mine, 0.1, "limit", 2)])
+    script.retrieve(mine, other)
+    rerank = script.add(
+        "rerank",
+        inputs=(script.query, other, mine),
+        delivered=(other,),
+        dropped=(Dropped(mine, 0.1, "rerank", 2),),
+        limits={"k": 1},
+    )
+    script.answer("I do not know.", script.assemble(other))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "ranked_out", rerank.key)
+
+
+def test_words_of_many_items_are_no_support_of_an_answer_to_the_unanswerable() -> None:
+    script = Script()
+    _, one = script.remember("The piano tuner came in June.")
+    _, two = script.remember("We play cards in the garden.", record="2")
+    script.ask("What does Tim want to see in Paris?")
+    script.reply("Play the piano", one, two)
+    script.flag("")
+    blames(script.verdict(), "hallucinated", script.last("answer"))
+
+
+def test_a_reply_with_one_of_two_parts_that_two_messages_say_is_not_right() -> None:
+    script = Script()
+    one, first = script.remember("Tim has begun to learn the piano.")
+    two, _ = script.remember("Tim has taken up the violin as well.", record="2")
+    script.ask("Which instruments does Tim learn?")
+    read = script.retrieve(first)
+    script.answer("Tim learns the piano.", script.assemble(first))
+    script.flag("piano, violin", one, two)
+    blames(script.verdict(), "not_retrieved", read.key)
