@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import NamedTuple
 
-from memtrace_collector.graph import content
+from memtrace_collector.graph import content, terms
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey
 from memtrace_collector.graph.history import current_at
 from memtrace_collector.graph.lookups import Lookups
@@ -13,6 +13,11 @@ from memtrace_collector.graph.resolution import Occurrence, innermost
 from memtrace_otel import semconv, variables
 
 FOUND_PER_GRAPH = 3
+_MAX_SEARCHED_GRAPHS = 200
+"""Graphs of other owners that are searched for what this owner's do not have."""
+_MAX_EXPECTED_TERMS = 40
+_STATED = 0.6
+"""Share of a text's words that a message must have to state it."""
 _MAX_FOREIGN_GRAPHS = 500
 _MAX_READERS = 8
 _MAX_RELATED = 2
@@ -84,6 +89,62 @@ def search(
     return Evidence(refs, tuple(found), {})
 
 
+def search_elsewhere(
+    lookups: Lookups, wanted: Sequence[str], answer: Operation, graph_ids: Sequence[str],
+    hits: Evidence,
+) -> Evidence:  # fmt: skip
+    """A message of this owner's conversations that only another graph of the tenant has and that
+    states one of the ``wanted`` texts (the expected answer, the question).
+
+    Looks into the graphs written last before the answer, and only when no hit states the first
+    of them. Other owners may have said the same: of theirs only those count whose declared ids
+    continue the ids of this owner's messages (``conv-7/12``).
+    """
+    leads = [found for each in wanted if (found := terms.leads(each, _MAX_EXPECTED_TERMS))]
+    own = {_conversation(ref) for ref in hits.refs} - {""}
+    if not leads or not own or any(_states(lookups, each, leads[0]) for each in hits.occurrences):
+        return Evidence((), (), {})
+    strangers = [
+        summary
+        for summary in lookups.reader.graphs()
+        if summary.graph_id not in graph_ids and summary.first_ns <= answer.end_ns
+    ]
+    strangers.sort(key=lambda summary: -min(summary.last_ns, answer.end_ns))
+    for summary in strangers[:_MAX_SEARCHED_GRAPHS]:
+        for hit in lookups.reader.search_values(
+            summary.graph_id, "\n".join(wanted), (semconv.KIND_MESSAGE,), limit=FOUND_PER_GRAPH
+        ):
+            if _conversation(hit.ref) not in own:
+                continue
+            occurrences = _occurrences(lookups, summary.graph_id, hit.ref, answer)
+            if occurrences and any(_states(lookups, occurrences[0], each) for each in leads):
+                ref = occurrences[0].ref
+                return Evidence((ref,), tuple(occurrences), {ref: summary.graph_id})
+    return Evidence((), (), {})
+
+
+def together(one: Evidence, other: Evidence) -> Evidence:
+    """What two searches found."""
+    return Evidence(
+        tuple(dict.fromkeys((*one.refs, *other.refs))),
+        (*one.occurrences, *other.occurrences),
+        {**one.foreign, **other.foreign},
+    )
+
+
+def _conversation(ref: str) -> str:
+    """What a declared id continues: ``conv-7`` of ``msg:conv-7/12``; empty without one."""
+    return ref.partition(":")[2].partition("/")[0] if "/" in ref else ""
+
+
+def _states(lookups: Lookups, item: Occurrence, expected: Sequence[str]) -> bool:
+    values = lookups.reader.values(item.operation.graph_id, [item.ref])
+    said = [terms.terms(content.plain_text(value)) for value in values.values()]
+    words = {word for each in said for word in each}
+    had = sum(any(word.startswith(lead) for word in words) for lead in expected)
+    return had >= _STATED * len(expected)
+
+
 def others(hits: Evidence, found: Evidence) -> Evidence:
     """Of what a search found the best that are not the evidence already, in order of time."""
     more = [item for item in hits.occurrences if item.ref not in found.refs][:_MAX_RELATED]
@@ -104,8 +165,14 @@ def bearing_records(
     )
 
 
-def question_text(lookups: Lookups, operations: Sequence[Operation], flag: Flag) -> str:
-    """The question as asked, with the expected answer: what to search for."""
+def searched_for(asked: str, flag: Flag) -> str:
+    """The question with the expected answer: what to search for."""
+    # twice: the answer's words tell its message better than the question's do
+    return "\n".join([asked, *[flag.expected or ""] * 2])
+
+
+def question_text(lookups: Lookups, operations: Sequence[Operation]) -> str:
+    """The question as asked, and as it was rewritten."""
     parts: dict[str, None] = {}
     for operation in operations:
         refs = [
@@ -116,8 +183,7 @@ def question_text(lookups: Lookups, operations: Sequence[Operation], flag: Flag)
         values = lookups.reader.values(operation.graph_id, refs) if refs else {}
         for value in values.values():
             parts[content.plain_text(value)] = None
-    # twice: the answer's words tell its message better than the question's do
-    return "\n".join([*parts, *[flag.expected or ""] * 2])
+    return "\n".join(parts)
 
 
 def _bears(operation: Operation, answer: Operation, ancestors: Container[OperationKey]) -> bool:

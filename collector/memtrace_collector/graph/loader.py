@@ -57,9 +57,17 @@ def load_case(
     own_turn = turn(lookups, answer, back.operations)
     readable = _readable((*back.operations.values(), *own_turn.values()))
     given = evidence_given and bool(flag.evidence)
-    text = evidence.question_text(lookups, tuple(own_turn.values()), flag)
+    asked = evidence.question_text(lookups, tuple(own_turn.values()))
+    text = evidence.searched_for(asked, flag)
     hits = evidence.search(lookups, text, answer, readable, back.operations)
-    found = evidence.locate(lookups, flag.evidence, answer, readable) if given else hits
+    if given:
+        found = evidence.locate(lookups, flag.evidence, answer, readable)
+    elif flag.expected:
+        wanted = (flag.expected, asked)
+        abroad = evidence.search_elsewhere(lookups, wanted, answer, readable, hits)
+        found = evidence.together(hits, abroad)
+    else:
+        found = hits
     related = evidence.others(hits, found)
     walk = _Walk(lookups, answer, readable, max_operations)
     walk.gather(back, own_turn, found, related)

@@ -61,6 +61,15 @@ def wanted(text: str, limit: int) -> list[Wanted]:
     return [Wanted(*lead, min(2, counts[lead])) for lead in dict.fromkeys(leads[:limit])]
 
 
+def leads(text: str, limit: int) -> list[str]:
+    """What the numbers and the longer words of a text begin with: short ones say little."""
+    return [
+        each.lead
+        for each in wanted(text, limit)
+        if len(each.lead) >= _SHORTEST_LEAD or not each.lead.isascii() or each.lead[0].isdigit()
+    ]
+
+
 def _lead(term: str) -> tuple[str, bool]:
     if not term.isascii() or not term.isalpha() or len(term) < _OPEN_FROM:
         return term, False
