@@ -158,7 +158,9 @@ class Sought:
         return (
             changed.has_instead(content, self.item.tokens, self.wrong_words)
             or any(each.said <= own and not each.expected & own for each in self._exchanged)
-            or changed.says_the_opposite(content, self.item.tokens, self._originals)
+            or changed.says_the_opposite(
+                content, self.item.tokens, self._originals, self.need.question
+            )
         )
 
     @cached_property

@@ -23,16 +23,16 @@ SAID = "Hi! We moved to Lisbon in May, and it has been lovely. I can't wait to s
 def test_a_negation_more_than_the_repeated_sentence_has_is_the_opposite(
     made: str, opposite: bool
 ) -> None:
-    assert says_the_opposite(made, content_tokens("Lisbon"), [SAID]) is opposite
+    assert says_the_opposite(made, content_tokens("Lisbon"), [SAID], frozenset()) is opposite
 
 
 def test_a_negation_that_the_original_has_too_is_none_more() -> None:
     original = "Running without any pain was a great success."
     assert not says_the_opposite(
-        "Running without pain was a great success.", content_tokens("success"), [original]
+        "Running without pain was a great success.", content_tokens("success"), [original], frozenset()
     )
     assert says_the_opposite(
-        "Running without pain was not a great success.", content_tokens("success"), [original]
+        "Running without pain was not a great success.", content_tokens("success"), [original], frozenset()
     )
 
 

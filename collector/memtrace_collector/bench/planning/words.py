@@ -31,6 +31,7 @@ _QUESTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN_ITEMS = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
+_SENTENCE = re.compile(r":|[.!?]$")
 _LATER_DAYS = 9
 _LATER_MONTHS = 4
 _MORE = 3
@@ -142,5 +143,5 @@ def _is_another(text: str, expected: str, question: str) -> bool:
     """A short answer to another question that shares no word that matters with this one."""
     stems = set(content_stems(text))
     known = set(content_stems(expected)) | set(content_stems(question))
-    one = len(_BETWEEN_ITEMS.split(text)) == 1
+    one = len(_BETWEEN_ITEMS.split(text)) == 1 and not _SENTENCE.search(text)
     return one and 0 < len(text.split()) <= _SHORT and bool(stems) and not stems & known
