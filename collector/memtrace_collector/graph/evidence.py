@@ -97,11 +97,11 @@ def search_elsewhere(
     states one of the ``wanted`` texts (the expected answer, the question).
 
     Looks into the graphs written last before the answer, and only when no hit states the first
-    of them. Other owners may have said the same: of theirs only those count whose declared ids
-    continue the ids of this owner's messages (``conv-7/12``).
+    of them. Other owners may have said the same: of theirs only those count that the same process
+    took in and whose declared ids continue the ids of this owner's messages (``conv-7/12``).
     """
-    leads = [found for each in wanted if (found := terms.leads(each, _MAX_EXPECTED_TERMS))]
-    own = {_conversation(ref) for ref in hits.refs} - {""}
+    leads = [each for each in (terms.leads(text, _MAX_EXPECTED_TERMS) for text in wanted) if each]
+    own = {_conversation(each) for each in hits.occurrences} - {("", "")}
     if not leads or not own or any(_states(lookups, each, leads[0]) for each in hits.occurrences):
         return Evidence((), (), {})
     strangers = [
@@ -114,12 +114,13 @@ def search_elsewhere(
         for hit in lookups.reader.search_values(
             summary.graph_id, "\n".join(wanted), (semconv.KIND_MESSAGE,), limit=FOUND_PER_GRAPH
         ):
-            if _conversation(hit.ref) not in own:
-                continue
-            occurrences = _occurrences(lookups, summary.graph_id, hit.ref, answer)
-            if occurrences and any(_states(lookups, occurrences[0], each) for each in leads):
-                ref = occurrences[0].ref
-                return Evidence((ref,), tuple(occurrences), {ref: summary.graph_id})
+            found = _occurrences(lookups, summary.graph_id, hit.ref, answer)[:1]
+            if any(
+                _conversation(each) in own and _states(lookups, each, lead)
+                for each in found
+                for lead in leads
+            ):
+                return Evidence((found[0].ref,), tuple(found), {found[0].ref: summary.graph_id})
     return Evidence((), (), {})
 
 
@@ -132,9 +133,13 @@ def together(one: Evidence, other: Evidence) -> Evidence:
     )
 
 
-def _conversation(ref: str) -> str:
-    """What a declared id continues: ``conv-7`` of ``msg:conv-7/12``; empty without one."""
-    return ref.partition(":")[2].partition("/")[0] if "/" in ref else ""
+def _conversation(item: Occurrence) -> tuple[str, str]:
+    """Who took a message in and what its declared id continues: a process and ``conv-7`` of
+    ``msg:conv-7/12``; empty where either is not known."""
+    sequence = item.operation.sequence
+    if sequence is None or "/" not in item.ref:
+        return "", ""
+    return sequence.process, item.ref.partition(":")[2].partition("/")[0]
 
 
 def _states(lookups: Lookups, item: Occurrence, expected: Sequence[str]) -> bool:
