@@ -142,25 +142,27 @@ class Sought:
         return False
 
     def _unchanged(self, content: str, ref: str) -> str:
-        """A text made from a source (a prompt, too) without the sentences that say the opposite,
-        or what only the wrong reply says."""
+        """A text without the sentences that have what only the wrong reply says, or, where it was
+        made from a source (a prompt, too), say the opposite."""
         if self.item.temporal or self.by_descent or not self.sources:
             return content
-        if ref not in self.kin and kind(ref) != semconv.KIND_CONTEXT:
-            return content
         parts = text.sentences(content)
-        kept = [part for part in parts if not self.differs(part)]
+        made = ref in self.kin or kind(ref) == semconv.KIND_CONTEXT
+        differs = self.differs if made else self.is_exchanged
+        kept = [part for part in parts if not differs(part)]
         return content if len(kept) == len(parts) else "\n".join(kept)
 
     def differs(self, content: str) -> bool:
         """Whether a text made from a source says its opposite, or what only the reply says."""
+        return self.is_exchanged(content) or changed.says_the_opposite(
+            content, self.item.tokens, self._originals, self.need.question
+        )
+
+    def is_exchanged(self, content: str) -> bool:
+        """Whether a text has what only the reply says in the place of what was needed."""
         own = text.content_tokens(content)
-        return (
-            changed.has_instead(content, self.item.tokens, self.wrong_words)
-            or any(each.said <= own and not each.expected & own for each in self._exchanged)
-            or changed.says_the_opposite(
-                content, self.item.tokens, self._originals, self.need.question
-            )
+        return changed.has_instead(content, self.item.tokens, self.wrong_words) or any(
+            each.said <= own and not each.expected & own for each in self._exchanged
         )
 
     @cached_property
@@ -197,8 +199,8 @@ class Sought:
             return any(text.coverage(self.item.tokens, [part]) >= LOOSE for part in parts)
         own = text.content_tokens(content)
         share = text.coverage(self.item.tokens, [content])
-        if not own & self.wrong_words and self._says_what_was_expected(content):
-            return True
+        if self._is_said_as_expected:
+            return not own & self.wrong_words and self._says_what_was_expected(content)
         if own & self.wrong_words or text.numbers(own - self.said - self.dated_words(content)):
             return False
         precise = len(own & self.said) / len(own) if own else 0.0
@@ -206,13 +208,23 @@ class Sought:
             return True
         return None if share >= NEAR / 2 else False
 
+    @cached_property
+    def _is_said_as_expected(self) -> bool:
+        """Whether something that was made from the sources has the expected words: then these
+        are what is followed, and no likeness."""
+        return any(
+            self._says_what_was_expected(said)
+            for ref in self.kin
+            if ref not in self.sources and (said := self.view.text(ref))
+        )
+
     def dated_words(self, content: str) -> frozenset[str]:
         """The words of the times that a text names: whoever writes a record may add its day."""
         named = dates.phrases(content, None)
         return frozenset().union(*(text.content_tokens(phrase.text) for phrase in named))
 
     def _names_the_time(self, content: str, ref: str | None) -> bool | None:
-        if not self.about(content):
+        if not self.about(content) and not self._repeats_a_time(content, ref):
             return False
         moment = self._moment(content, ref)
         topical = self.topical(content)
@@ -236,6 +248,19 @@ class Sought:
         ):
             return None
         return False
+
+    def _repeats_a_time(self, content: str, ref: str | None) -> bool:
+        """Whether what was made from a source repeats most of a sentence that names the time."""
+        if ref not in self.kin:
+            return False
+        own = text.content_tokens(content) - self.dated_words(content) - text.proper_names(content)
+        said = (text.sentences(self.view.text(source) or "") for source in self.sources)
+        return any(
+            len(own & text.content_tokens(part)) >= ABOUT * max(1, len(own))
+            for parts in said
+            for part in parts
+            if dates.phrases(part, self.view.asked_on)
+        )
 
     def _moment(self, content: str, ref: str | None) -> Moment | None:
         """The day from which a value's relative words count. A reader of a prompt knows only

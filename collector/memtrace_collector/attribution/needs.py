@@ -17,7 +17,7 @@ MOST = 0.66
 """Share of a name's words that leaves it open whether another name is meant."""
 
 _ASKS_WHEN = re.compile(
-    r"\b(?:when|(?:what|which) (?:date|day|month|year|time)|how long ago)\b"
+    r"\b(?:when|(?:what|which) (?:date|day|week|weekend|month|year|time)|how long ago)\b"
     r"|什么时候|何时|哪天|いつ|언제",
     re.IGNORECASE,
 )
@@ -84,7 +84,11 @@ def _items(expected: str, question: frozenset[str]) -> tuple[Item, ...]:
 
 
 def _intervals(expected: str, asked_on: date | None) -> tuple[Interval, ...]:
-    return tuple(r for phrase in dates.phrases(expected, asked_on) for r in phrase.readings)
+    """The times that an expected answer names; a year beside a day of it says only which."""
+    named = [r for phrase in dates.phrases(expected, asked_on) for r in phrase.readings]
+    return tuple(
+        r for r in named if not any(r != other and dates.encloses(r, other) for other in named)
+    )
 
 
 def asks_when(asked: str) -> bool:

@@ -15,6 +15,7 @@ from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 
 _FORGET = re.compile(
+    r"(?<!n't )(?<!never )(?<!not )"
     r"\b(?:forget|delete|remove|erase|don't (?:keep|store|remember|save))\b"
     r"|\b(?:vergiss|vergesst|vergessen|lösch|entfern|olvid|borra|elimina|oubli|supprim|efface"
     r"|dimentica|esque[cç])\w*|忘记|删除|忘れて|削除|잊어|삭제",

@@ -33,6 +33,8 @@ def _stored(sought: Sought) -> tuple[str, ...]:
 def wrong_graph(sought: Sought) -> Finding | None:
     """A carrier exists only in a graph that no operation of this answer reads."""
     view = sought.view
+    if sought.need.kind == "unanswerable":
+        return None
     if sought.among([*said_before(sought.view), *_stored(sought)]) and not view.case.foreign:
         return None
     strangers = [
@@ -40,10 +42,9 @@ def wrong_graph(sought: Sought) -> Finding | None:
         for op in view.case.operations.values()
         if not view.readable(op) and op.start_ns < view.answer.start_ns
     ]
-    elsewhere = {
+    elsewhere = set(view.case.foreign) or {
         ref for op in strangers for ref in (*op.outputs, *op.inputs) if _carries_abroad(sought, ref)
     }
-    elsewhere |= set(view.case.foreign)
     here = sought.among(
         ref for ref in [*said_before(view), *_stored(sought)] if ref not in elsewhere
     )
@@ -125,7 +126,11 @@ def never_told(sought: Sought) -> Finding | None:
     if open_refs:
         return abstain(*sought.why_open(open_refs))
     texts = [view.text(ref) or "" for ref in (*said, *stored)]
-    if view.case.flag.source != "user" and text.coverage(sought.item.tokens, texts) >= DOUBTFUL:
+    if (
+        view.case.evidence_given
+        and view.case.flag.source != "user"
+        and text.coverage(sought.item.tokens, texts) >= DOUBTFUL
+    ):
         return abstain()
     return _never_said(view, len(said))
 
