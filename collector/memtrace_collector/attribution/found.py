@@ -234,7 +234,12 @@ def _ranking(rank: int | None, score: float | None, reason: str, op: Operation) 
 
 
 def moved_below(view: View, ref: str, cutter: Operation) -> Operation:
-    """P5: the reranking that moved it from within the limit to beyond it, else who cut it."""
+    """P5: the reranking that moved it from within the limit to beyond it, else who cut it.
+
+    A reranking that cuts by an order of its own (P1) is the author of every place in it.
+    """
+    if cutter.step == semconv.STEP_RERANK and _orders_anew(view, cutter):
+        return cutter
     limit = cutter.limits.get("k")
     k = limit if isinstance(limit, int) else len(cutter.delivered)
     within = False
@@ -248,6 +253,19 @@ def moved_below(view: View, ref: str, cutter: Operation) -> Operation:
             return op
         within = rank <= k
     return cutter
+
+
+def _orders_anew(view: View, cutter: Operation) -> bool:
+    """Whether what a reranking kept stood in another order before it."""
+    before = next((op for op in reversed(view.reads) if _precedes(op, cutter)), None)
+    if before is None:
+        return False
+    kept = [ref for ref in before.delivered if ref in cutter.delivered]
+    return kept != list(before.delivered[: len(kept)]) or kept != list(cutter.delivered)
+
+
+def _precedes(op: Operation, cutter: Operation) -> bool:
+    return op.start_ns < cutter.start_ns and not set(cutter.delivered).isdisjoint(op.delivered)
 
 
 def _also_not_updated(sought: Sought, missed: tuple[str, ...]) -> tuple[Decisive, ...]:

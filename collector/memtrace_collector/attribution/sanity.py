@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from memtrace_collector.attribution import dates, text
-from memtrace_collector.attribution.binding import seek
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.judgements import ANSWERS, Doubt
 from memtrace_collector.attribution.needs import Item, Need, answered, reply_content
+from memtrace_collector.attribution.quantities import durations
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.said import evidence_refs
 from memtrace_collector.attribution.view import View
@@ -17,6 +18,9 @@ from memtrace_collector.attribution.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv
 
 REPLY, REFERENCE = "reply", "reference"
+_COPULA = re.compile(r"\b(?:is|was|are|were)\b|:", re.IGNORECASE)
+_SUBJECT = 5
+"""Words of a subject that says nothing by itself."""
 _FALLIBLE_SOURCES = frozenset({"dataset", "evaluator"})
 
 
@@ -29,7 +33,9 @@ def bad_judge(view: View, need: Need) -> Finding | None:
         return None
     right = answered(need, reply, view.asked_on)
     if right is None:
-        right = False if _lacks_a_part(view, need, reply) else judged_answer(view, need)
+        right = judged_answer(view, need)
+    if right is not False and _lacks_a_part(view, need, reply):
+        return None
     if right is False:
         return None
     says = claim("the reply says what was expected", view.answer, view.reply_ref)
@@ -59,9 +65,15 @@ def _lacks_a_part(view: View, need: Need, reply: str) -> bool:
     """Whether several messages of the evidence say a part each, and the reply nothing of one."""
     if need.kind in ("temporal", "inference", "unanswerable") or not view.case.evidence_given:
         return False
-    parts = [each.item for each in seek(view, need) if not each.loose and not each.by_descent]
+    known = [text.content_tokens(view.text(ref) or "") for ref in evidence_refs(view)]
+    needed = frozenset().union(*(item.tokens for item in need.items))
+    own = [
+        (tokens & needed).difference(*(other for other in known if other is not tokens))
+        for tokens in known
+    ]
+    parts = [part for part in own if part]
     said = text.content_tokens(reply)
-    return len(parts) > 1 and any(part.tokens.isdisjoint(said) for part in parts)
+    return len(parts) > 1 and any(part.isdisjoint(said) for part in parts)
 
 
 def _exchanged(view: View, need: Need, reply: str) -> str | None:
@@ -123,7 +135,7 @@ def bad_reference(sought: Sought) -> Finding | None:
         return None if sought.stated_in_evidence else abstain("no_content")
     refs = [ref for ref in sought.sources if view.text(ref) is not None]
     contradicted = _exchanged(view, need, reply) == REFERENCE or (
-        not sought.stated_in_evidence and _supports(sought, refs, reply, reply_content(need, reply))
+        not sought.stated_in_evidence and _supports(sought, refs, reply)
     )
     if not refs or not contradicted:
         return None
@@ -137,7 +149,9 @@ def bad_reference(sought: Sought) -> Finding | None:
     )
 
 
-def _supports(sought: Sought, refs: list[str], reply: str, content: frozenset[str]) -> bool:
+def _supports(sought: Sought, refs: list[str], reply: str) -> bool:
+    """Whether the evidence says what the reply says, or the length of time that it gives, and
+    not what was expected."""
     view = sought.view
     evidence = [view.text(ref) or "" for ref in refs]
     wanted = [interval for item in sought.need.items for interval in item.intervals]
@@ -153,4 +167,16 @@ def _supports(sought: Sought, refs: list[str], reply: str, content: frozenset[st
         return dates.matches(said, known) and not dates.matches(wanted, known)
     expected = text.content_tokens(need_text := sought.need.expected) - sought.need.question
     share = text.coverage(expected or text.content_tokens(need_text), evidence)
+    lasting = frozenset[int]().union(*map(durations, evidence))
+    if (given := durations(reply)) and (expected_length := durations(sought.need.expected)):
+        return given <= lasting and expected_length.isdisjoint(lasting)
+    content = reply_content(sought.need, _predicate(reply))
     return bool(content) and text.coverage(content, evidence) == 1.0 and share < 0.5
+
+
+def _predicate(reply: str) -> str:
+    """What a short sentence says of its subject: "Rome" in "The answer is Rome"."""
+    split = _COPULA.split(reply, maxsplit=1)
+    lead_is_bare = not text.proper_names(f"x {split[0]}") and not re.search(r"\d", split[0])
+    short = len(split) > 1 and len(text.words(split[0])) <= _SUBJECT
+    return split[-1] if short and lead_is_bare else reply

@@ -251,7 +251,8 @@ def _may_say_it(sought: Sought) -> bool:
     """Whether a reply may give what was expected in other words: so many words are free, or it
     has some of the evidence's own where that says it in others."""
     content = _content(sought)
-    if surely_wrong(sought):
+    gives_another_time = sought.need.kind == "temporal" and _reply_dates(sought.view)
+    if surely_wrong(sought) or gives_another_time:
         return False
     if not sought.loose:
         enough = 2 * len(content) >= len(sought.item.tokens)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.facts import Dropped, OperationKey
 from tests.memtrace_collector.attribution.scripts import Script
@@ -267,3 +269,69 @@ def test_a_reply_with_one_of_two_parts_that_two_messages_say_is_not_right() -> N
     script.answer("Tim learns the piano.", script.assemble(first))
     script.flag("piano, violin", one, two)
     blames(script.verdict(), "not_retrieved", read.key)
+
+
+def test_a_reranking_that_orders_anew_is_the_author_of_what_it_cuts() -> None:
+    script = Script()
+    message, mine = script.remember("My tailor is Moreau.")
+    _, one = script.remember("I like cake.", record="2")
+    _, two = script.remember("I like tea.", record="3")
+    script.ask("Who is my tailor?")
+    script.retrieve(mine, one, two)
+    script.add("rerank", inputs=(script.query, mine, one, two), delivered=(one, mine, two))
+    rerank = script.add(
+        "rerank",
+        inputs=(script.query, one, mine, two),
+        delivered=(two,),
+        dropped=(Dropped(one, 0.2, "rerank", 2), Dropped(mine, 0.1, "rerank", 3)),
+        limits={"k": 1},
+    )
+    script.answer("I do not know.", script.assemble(two))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "ranked_out", rerank.key)
+
+
+def test_a_cut_in_the_order_of_the_reranking_before_it_leaves_that_the_author() -> None:
+    script = Script()
+    message, mine = script.remember("My tailor is Moreau.")
+    _, other = script.remember("I like cake.", record="2")
+    script.ask("Who is my tailor?")
+    script.retrieve(mine, other)
+    rerank = script.add("rerank", inputs=(script.query, mine, other), delivered=(other, mine))
+    script.add(
+        "rerank",
+        inputs=(script.query, other, mine),
+        delivered=(other,),
+        dropped=(Dropped(mine, 0.1, "limit", 2),),
+        limits={"k": 1},
+    )
+    script.answer("I do not know.", script.assemble(other))
+    script.flag("Moreau", message)
+    blames(script.verdict(), "ranked_out", rerank.key)
+
+
+@pytest.mark.parametrize(
+    ("said", "question", "reply", "expected"),
+    [
+        ("Rome is a city to see.", "Where should Tim go?", "The answer is Rome.", "Turnips"),
+        ("Max never misses a frisbee.", "What can Max do?", "It is: misses no frisbee", "Lager"),
+    ],
+)
+def test_bad_reference_when_the_evidence_says_what_a_sentence_says_of_its_subject(
+    said: str, question: str, reply: str, expected: str
+) -> None:
+    script = Script()
+    message, version = script.remember(said)
+    script.ask(question)
+    script.reply(reply, version)
+    script.flag(expected, message)
+    assert script.verdict().error_type == "bad_reference"
+
+
+def test_a_year_beside_a_day_accepts_no_other_month() -> None:
+    script = Script()
+    message, version = script.remember("On the 19th I sprained my ankle in the park.")
+    script.ask("When did Ida sprain her ankle?")
+    script.reply("June, 2025", version)
+    script.flag("between October 19 and 24, 2025", message)
+    assert script.verdict().error_type != "bad_judge"
