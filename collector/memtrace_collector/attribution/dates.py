@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -56,6 +57,8 @@ _N = (
 _UNIT = r"(?P<unit>day|week|month|year)s?"
 
 MAX_PHRASES = 500
+_KEPT_CHARACTERS = 2_000
+"""Longer texts are read anew: what is kept stays bounded."""
 
 
 class Phrase(NamedTuple):
@@ -277,11 +280,15 @@ _RULES: tuple[Rule, ...] = (
 """The more specific first: what one has taken is not looked at by the next."""
 
 
-def phrases(text: str, anchor: date | None) -> list[Phrase]:
+def phrases(text: str, anchor: date | None) -> tuple[Phrase, ...]:
     """The first :data:`MAX_PHRASES` time expressions of each form, in order of the text.
 
     Relative ones need an anchor to be resolved; without one they have no readings.
     """
+    return (_phrases_kept if len(text) <= _KEPT_CHARACTERS else _phrases)(text, anchor)
+
+
+def _phrases(text: str, anchor: date | None) -> tuple[Phrase, ...]:
     text = normalise(text)
     taken = bytearray(len(text))
     found: list[Phrase] = []
@@ -299,7 +306,10 @@ def phrases(text: str, anchor: date | None) -> list[Phrase]:
                 start = lead.start if lead else start
                 taken[start:end] = b"\x01" * (end - start)
                 found.append(Phrase(text[start:end], readings, rule.relative, start))
-    return sorted(found, key=lambda phrase: phrase.start)
+    return tuple(sorted(found, key=lambda phrase: phrase.start))
+
+
+_phrases_kept = lru_cache(maxsize=8_192)(_phrases)
 
 
 def readings(text: str, anchor: date | None) -> Readings:

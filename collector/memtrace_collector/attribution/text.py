@@ -299,6 +299,10 @@ def polarity(text: str) -> bool | None:
 
 def sentences(text: str) -> list[str]:
     """A text's sentences, never empty ones."""
+    return list(_sentences_kept(text) if len(text) <= _KEPT_CHARACTERS else _sentences(text))
+
+
+def _sentences(text: str) -> tuple[str, ...]:
     found: list[str] = []
     for part in filter(None, (part.strip() for part in _SENTENCE.split(normalise(text)))):
         last = found[-1].rsplit(maxsplit=1)[-1].rstrip(".") if found else ""
@@ -306,7 +310,11 @@ def sentences(text: str) -> list[str]:
             found[-1] = f"{found[-1]} {part}"
         else:
             found.append(part)
-    return found
+    return tuple(found)
+
+
+_KEPT_CHARACTERS = 4_000
+_sentences_kept = lru_cache(maxsize=8_192)(_sentences)
 
 
 def coverage(needed: frozenset[str], texts: Iterable[str]) -> float:
