@@ -67,12 +67,15 @@ def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[So
     everywhere = (
         _on_topic(view, need.question | keys, plain.among(said_before(view))) if item.tokens else ()
     )
+    known = {ref: said for ref in given if (said := view.text(ref)) is not None}
+    if stated and view.case.evidence_given and (parts := _parts_beside(item, known, stated)):
+        return _each_part(view, need, parts)
     if stated or not given:
-        again = tuple(ref for ref in everywhere if not given or _says_it_again(plain, ref, stated))
+        told = replace(plain, sources=stated)
+        again = tuple(ref for ref in everywhere if not given or _says_it_again(told, ref))
         sources = tuple(dict.fromkeys([*stated, *again]))
         words = _key_words(view, item, sources) if sources else keys
         return [Sought(view, need, item, sources, words)]
-    known = {ref: said for ref in given if (said := view.text(ref)) is not None}
     if not known:
         return [Sought(view, need, item, given, keys, stated_in_evidence=False)]
     if item.temporal and (readings := _times_named(plain, given)):
@@ -81,25 +84,41 @@ def _bind(view: View, need: Need, item: Item, given: tuple[str, ...]) -> list[So
         return [Sought(view, need, named, given, keys, stated_in_evidence=False)]
     parts = {} if item.temporal else _parts(item, known)
     if parts:
-        return [
-            Sought(view, need, part, (ref,), _key_words(view, part, (ref,)))
-            for ref, part in parts.items()
-        ]
+        return _each_part(view, need, parts)
     return [_paraphrased(view, need, item, given, list(known.values()))]
 
 
-def _says_it_again(plain: Sought, ref: str, stated: tuple[str, ...]) -> bool:
+def _each_part(view: View, need: Need, parts: dict[str, Item]) -> list[Sought]:
+    return [
+        Sought(view, need, part, (ref,), _key_words(view, part, (ref,)))
+        for ref, part in parts.items()
+    ]
+
+
+def _parts_beside(item: Item, known: dict[str, str], stated: tuple[str, ...]) -> dict[str, Item]:
+    """The parts of an item where the messages that say most of it lack what others say."""
+    told = frozenset().union(*(text.content_tokens(known.get(ref, "")) for ref in stated))
+    lacking = item.tokens - told
+    if item.temporal or not lacking:
+        return {}
+    others = (text.content_tokens(said) for ref, said in known.items() if ref not in stated)
+    return _parts(item, known) if any(lacking <= tokens for tokens in others) else {}
+
+
+def _says_it_again(told: Sought, ref: str) -> bool:
     """Whether a message besides the evidence says the same: it repeats most of one of its
     messages, or a sentence of it is about the need and says the item."""
-    content = plain.view.text(ref) or ""
+    content = told.view.text(ref) or ""
     own = text.content_tokens(content)
-    for other in stated:
-        told = text.content_tokens(plain.view.text(other) or "")
-        if told and len(own & told) >= AGAIN * len(told):
+    if told.is_exchanged(content):
+        return False
+    for other in told.sources:
+        said = text.content_tokens(told.view.text(other) or "")
+        if said and len(own & said) >= AGAIN * len(said):
             return True
-    if plain.item.temporal:
-        return plain.about(content)
-    return any(plain.about(part) and states(plain.item, part) for part in text.sentences(content))
+    if told.item.temporal:
+        return told.about(content)
+    return any(told.about(part) and states(told.item, part) for part in text.sentences(content))
 
 
 def _parts(item: Item, known: dict[str, str]) -> dict[str, Item]:

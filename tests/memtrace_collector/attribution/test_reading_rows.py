@@ -335,3 +335,15 @@ def test_a_year_beside_a_day_accepts_no_other_month() -> None:
     script.reply("June, 2025", version)
     script.flag("between October 19 and 24, 2025", message)
     assert script.verdict().error_type != "bad_judge"
+
+
+def test_a_message_that_says_most_of_an_item_leaves_another_messages_part_needed() -> None:
+    script = Script()
+    one, _ = script.remember("We explored the coast up in the pacific northwest.")
+    two, _ = script.remember("I plan to visit the coast in the east.", record="2")
+    script.ask("Which areas has John been to?")
+    first = script.ref("mem", "We explored the coast up in the pacific northwest.", "stub:1")
+    read = script.retrieve(first)
+    script.answer("Up in the pacific northwest.", script.assemble(first))
+    script.flag("pacific northwest, east coast", one, two)
+    blames(script.verdict(), "not_retrieved", read.key)
