@@ -56,8 +56,26 @@ def attribute(
     if right is not None:
         blank = Sought(view, need, Item("", frozenset()), (), frozenset(), by_descent=True)
         return _verdict(view, need, [_Outcome(blank, right, "proven", [])], method, 1.0)
-    outcomes = [_Outcome(sought, *walk(sought)) for sought in _open_items(view, need)]
-    return _verdict(view, need, _choose(outcomes), method, 1.0)
+    outcomes = _choose([_Outcome(sought, *walk(sought)) for sought in _open_items(view, need)])
+    other = _without_evidence(view, need, outcomes)
+    if other is not None:
+        return _verdict(view, need, [other], method, _WITHOUT_EXPECTED)
+    return _verdict(view, need, outcomes, method, 1.0)
+
+
+def _without_evidence(view: View, need: Need, outcomes: Sequence[_Outcome]) -> _Outcome | None:
+    """What structure shows where no message was found that says what was expected."""
+    open_or_untold = ("never_told", "insufficient_evidence")
+    if (
+        view.case.evidence_given
+        or need.kind == "unanswerable"
+        or any(o.finding.error_type not in open_or_untold or o.sought.sources for o in outcomes)
+    ):
+        return None
+    finding = without_expected.by_structure(view, need)
+    if finding is None:
+        return None
+    return _Outcome(outcomes[0].sought, *judged(outcomes[0].sought, finding), [])
 
 
 def _without_expected(view: View, need: Need, method: str) -> Verdict:

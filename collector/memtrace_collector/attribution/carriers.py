@@ -111,7 +111,9 @@ class Sought:
             known = self.view.version_at(ref)
             if known != ref:
                 return self.holds(known)
-            return ref in self.descent if self.by_descent else None
+            if ref in self.descent or not self.by_descent:
+                return True if self.by_descent else None
+            return None if ref in self._possible else False
         if ref in self.sources or self._quotes_a_source(content, ref):
             return True
         found = self.stated(self._unchanged(content, ref), ref)
@@ -174,6 +176,11 @@ class Sought:
     @cached_property
     def _originals(self) -> tuple[str, ...]:
         return (self.item.text, *filter(None, map(self.view.text, self.sources)))
+
+    @cached_property
+    def _possible(self) -> frozenset[str]:
+        """What was made from the sources or from something else: no edge says which."""
+        return descent(self.view, self.sources, possible=True)
 
     def stated(self, content: str, ref: str | None = None) -> bool | None:
         """Whether a text (of this reference) says what is needed."""
@@ -268,7 +275,9 @@ class Sought:
         moment = self.view.moment(ref) if ref else None
         if ref is None or moment is None or kind(ref) != semconv.KIND_CONTEXT:
             return moment
-        return moment if moment.day in _days_named(content) else Moment(self.view.asked_on, False)
+        return (
+            moment if moment.day in dates.days_named(content) else Moment(self.view.asked_on, False)
+        )
 
     @cached_property
     def _clock_is_open(self) -> bool:
@@ -334,7 +343,8 @@ class Sought:
         parts = {
             ref: content
             for ref in known
-            if (content := self.view.text(ref)) and self.contributes(content)
+            if (content := self._unchanged(self.view.text(ref) or "", ref))
+            and self.contributes(content)
         }
         if self.loose:
             whole = text.coverage(self.item.tokens, parts.values()) >= LOOSE
@@ -375,15 +385,5 @@ class Sought:
 def _anchor(part: str, ref: str | None, moment: Moment | None) -> date | None:
     """The day from which the relative words of a sentence count: in what was derived from a
     message the one that it names itself."""
-    named = _days_named(part) if ref and kind(ref) in _DERIVED else []
+    named = dates.days_named(part) if ref and kind(ref) in _DERIVED else []
     return named[0] if named else moment.day if moment else None
-
-
-def _days_named(content: str) -> list[date]:
-    """The single days that a text names without relative words."""
-    return [
-        reading.start
-        for phrase in dates.phrases(content, None)
-        for reading in phrase.readings
-        if reading.days == 1
-    ]

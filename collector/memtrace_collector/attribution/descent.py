@@ -14,8 +14,12 @@ NEAREST = 0.2
 """Share of an output's words in an input below which nobody would say it was made from that."""
 
 
-def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
-    """What was made from these values for certain: along edges, and along single inputs."""
+def descent(view: View, sources: Iterable[str], *, possible: bool = False) -> frozenset[str]:
+    """What was made from these values for certain: along edges, and along single inputs.
+
+    ``possible``: also what an operation that does not say which input made which output made of
+    them or of something else.
+    """
     found: set[str] = set(sources)
     waiting = list(found)
     while waiting:
@@ -24,7 +28,7 @@ def descent(view: View, sources: Iterable[str]) -> frozenset[str]:
             if op.composite or op.step in (semconv.STEP_ANSWER, semconv.STEP_JUDGE):
                 continue
             made = outputs_within(op, ref)
-            if not op.edges and len(op.inputs) > 1 and len(made) > 1:
+            if not possible and not op.edges and len(op.inputs) > 1 and len(made) > 1:
                 continue
             for output in made:
                 if output not in found and not is_deleted(output):

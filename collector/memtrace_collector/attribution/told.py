@@ -12,6 +12,8 @@ from memtrace_collector.attribution.said import evidence_refs, said_before
 from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
+_SEARCHED = 0.7
+"""What is left of the score when words were searched for: it may have been said in others."""
 _ENTRY = frozenset({semconv.STEP_INGEST, semconv.STEP_ADD})
 
 
@@ -45,9 +47,8 @@ def wrong_graph(sought: Sought) -> Finding | None:
     elsewhere = set(view.case.foreign) or {
         ref for op in strangers for ref in (*op.outputs, *op.inputs) if _carries_abroad(sought, ref)
     }
-    here = sought.among(
-        ref for ref in [*said_before(view), *_stored(sought)] if ref not in elsewhere
-    )
+    said = sought.sources if view.case.foreign else said_before(view)
+    here = sought.among(ref for ref in [*said, *_stored(sought)] if ref not in elsewhere)
     writers = sorted(
         (op for op in strangers if op.step in _ENTRY and elsewhere & {*op.outputs, *op.inputs}),
         key=lambda op: (op.composite, op.start_ns),
@@ -109,8 +110,11 @@ def lost_at_ingest(sought: Sought) -> Finding | None:
 def never_told(sought: Sought) -> Finding | None:
     """No carrier before the answer, in anything said or stored."""
     view = sought.view
-    if sought.need.kind == "unanswerable" or sought.by_descent or sought.sources:
+    if sought.need.kind == "unanswerable" or sought.sources:
         return None
+    if sought.by_descent:
+        unheard = evidence_is_unseen(view) and _everything_was_seen(view)
+        return _not_heard(view) if unheard else None
     said = said_before(view)
     stored = _stored(sought)
     if sought.among([*said, *stored]):
@@ -132,7 +136,7 @@ def never_told(sought: Sought) -> Finding | None:
         and text.coverage(sought.item.tokens, texts) >= DOUBTFUL
     ):
         return abstain()
-    return _never_said(view, len(said))
+    return _never_said(view, len(said), 1.0 if view.case.evidence_given else _SEARCHED)
 
 
 def evidence_is_unseen(view: View) -> bool:
@@ -149,10 +153,11 @@ def _not_heard(view: View) -> Finding:
     )
 
 
-def _never_said(view: View, heard: int) -> Finding:
+def _never_said(view: View, heard: int, weight: float) -> Finding:
     return Finding(
         error_type="never_told",
         basis=(TEXT,),
+        weight=weight,
         claims=(claim(f"none of {heard} messages before the answer says it", view.answer),),
         window=_until_now(view),
     )

@@ -17,6 +17,8 @@ from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 
 _FROM_MEMORY = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT, semconv.KIND_MESSAGE)
+BEARS = 0.1
+"""How well a value must fit the question for memory to have something on it."""
 _MOST = 0.5
 """Share of the question's words whose loss makes a rewritten query ask something else."""
 _CUT_FOR_ROOM = frozenset({"budget", "limit"})
@@ -26,7 +28,7 @@ def turn_faults(view: View, bearing: Bearing) -> Iterator[Finding]:
     """What is wrong with the turn, the earliest step first."""
     for found in (
         _failed_call(view),
-        _not_searched(view),
+        _not_searched(view, bearing),
         _searched_elsewhere(view),
         structural_fault(view),
         _lost_query(view, bearing),
@@ -47,13 +49,14 @@ def _failed_call(view: View) -> Finding | None:
     )
 
 
-def _not_searched(view: View) -> Finding | None:
+def _not_searched(view: View, bearing: Bearing) -> Finding | None:
     """No read in the turn, and nothing of memory in the prompt."""
     if view.reads or any(kind(ref) in _FROM_MEMORY for ref in view.shown):
         return None
     if not view.answer.parent_span_id and not view.turn:
         return None
-    if not view.current_versions:
+    best = bearing.best(view.current_versions)
+    if best is None or best[0] < BEARS:
         return None
     chats = [op for op in view.turn if op.step == semconv.STEP_ANSWER]
     op = chats[0] if chats else view.answer

@@ -65,6 +65,17 @@ def read(view: View, need: Need) -> Reading:
     return Reading(_sought(view, need, finding, told), finding)
 
 
+def by_structure(view: View, need: Need) -> Finding | None:
+    """What the turn and the lives of values show when no message could be trusted to say what was
+    expected."""
+    if not has_texts(view) or not need.question:
+        return None
+    expected = frozenset[str]().union(*(item.tokens for item in need.items))
+    bearing = Bearing(view, need.question | expected)
+    found = next(turn_faults(view, bearing), None)
+    return found or lost_in_life(view, need, bearing) or not_found(view, bearing)
+
+
 def _judge(view: View, need: Need, bearing: Bearing, told: list[Statement]) -> Finding:
     """The first that holds: a fault of the turn, of the reply, of a value's life, of the search."""
     found = next(turn_faults(view, bearing), None)
