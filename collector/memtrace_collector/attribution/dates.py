@@ -312,6 +312,11 @@ def _phrases(text: str, anchor: date | None) -> tuple[Phrase, ...]:
 _phrases_kept = lru_cache(maxsize=8_192)(_phrases)
 
 
+def days_named(text: str) -> list[date]:
+    """The single days that a text names without relative words."""
+    return [each.start for each in readings(text, None) if each.days == 1]
+
+
 def readings(text: str, anchor: date | None) -> Readings:
     """Every time that a text names, as intervals."""
     return [each for phrase in phrases(text, anchor) for each in phrase.readings]

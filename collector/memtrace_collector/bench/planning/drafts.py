@@ -26,6 +26,8 @@ _DENIES = re.compile(
 )
 _TEMPORAL_ONLY = ("re_stamped", "date_stripped")
 _NOT_TEMPORAL = ("negated", "left_beside", "stale_index")
+_UNDATED = ("left_beside",)
+"""Kinds whose outdated value has no day beside it: with days of both, a reader could choose."""
 _OUTRIGHT = ("forget_ignored",)
 """Kinds that need a question which names what it is about, and an answer that was said so."""
 _PEOPLE = ("Alex", "Robin", "Sam", "Chris")
@@ -215,7 +217,7 @@ def _with_earlier_value(kind: str) -> Make:
             evidence,
             id=f"{name}/earlier",
             text=wrong,
-            facts=(f"{wrong.rstrip('.')} (said on {day(said_at)})",),
+            facts=(wrong if kind in _UNDATED else f"{wrong.rstrip('.')} (said on {day(said_at)})",),
             said_at=said_at,
         )
         detail = {**planting.detail, "earlier": earlier.id, "text": earlier.facts[0]}
