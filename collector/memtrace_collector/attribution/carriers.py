@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from memtrace_collector.attribution import changed, dates, doubts, passages, text
+from memtrace_collector.attribution import changed, dates, doubts, passages, quotations, text
 from memtrace_collector.attribution.descent import descent, kin
 from memtrace_collector.attribution.needs import Item, Need, needed_tokens, states
 from memtrace_collector.attribution.owners import owner_named
@@ -114,34 +114,18 @@ class Sought:
             if ref in self.descent or not self.by_descent:
                 return True if self.by_descent else None
             return None if ref in self._possible else False
-        if ref in self.sources or self._quotes_a_source(content, ref):
+        if ref in self.sources or quotations.quotes_a_carrier(self, content, ref):
             return True
         found = self.stated(self._unchanged(content, ref), ref)
         if found and self.other_owner(content, ref):
             return False
         if found is not False and not self.on_subject(content, ref):
             return False
+        if found and kind(ref) == semconv.KIND_CONTEXT and quotations.is_scattered(self, content):
+            return False
         if found is False and self.view.is_cut(ref):
             found = None
         return doubts.judged(self, content, ref, found) if self.view.judgements.is_open else found
-
-    def _quotes_a_source(self, content: str, ref: str) -> bool:
-        """Whether a value has verbatim what was said, or a prompt a value that carries it; with
-        the day on which it was said where that matters."""
-        is_prompt = kind(ref) == semconv.KIND_CONTEXT
-        shown = (*self.view.shown, *self.view.delivered) if is_prompt else ()
-        for source in dict.fromkeys((*self.sources, *shown)):
-            before = passages.quoted_after(content, self.view.text(source) or "")
-            if before is None or (source not in self.sources and not self.holds(source)):
-                continue
-            if self.need.kind != "temporal":
-                return True
-            moment, own = self.view.moment(source), self.view.moment(ref)
-            if moment is None or moment.day in passages.days_named(before):
-                return moment is not None
-            if not is_prompt and own is not None and own.day == moment.day:
-                return True
-        return False
 
     def _unchanged(self, content: str, ref: str) -> str:
         """A text without the sentences that have what only the wrong reply says, or, where it was
@@ -242,6 +226,7 @@ class Sought:
             and moment is not None
             and ref is not None
             and kind(ref) != semconv.KIND_CONTEXT
+            and self._is_said_then(ref)
         ):
             readings = [dates.Interval(moment.day, moment.day)]
         if dates.matches(self.item.intervals, readings):
@@ -255,6 +240,17 @@ class Sought:
         ):
             return None
         return False
+
+    def _is_said_then(self, ref: str) -> bool:
+        """Whether the day on which something was said may be the needed time: of the evidence and
+        what was made from it; of others where the evidence names no time but its day."""
+        if not self.sources:
+            return not self.view.case.evidence_given or ref in self.view.case.evidence
+        moments = filter(None, map(self.view.moment, self.sources))
+        return ref in self.kin or any(
+            dates.matches(self.item.intervals, [dates.Interval(moment.day, moment.day)])
+            for moment in moments
+        )
 
     def _repeats_a_time(self, content: str, ref: str | None) -> bool:
         """Whether what was made from a source repeats most of a sentence that names the time."""

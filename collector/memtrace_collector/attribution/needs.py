@@ -171,6 +171,9 @@ def _answers(item: Item, reply: str, asked_on: date | None) -> bool | None:
         readings = [r for phrase in dates.phrases(reply, asked_on) for r in phrase.readings]
         if readings:
             return dates.matches(item.intervals, readings) or _less_exact(item, readings)
+    lasting = durations(reply)
+    if lasting and item.durations and lasting.isdisjoint(item.durations):
+        return False
     return states(item, reply)
 
 

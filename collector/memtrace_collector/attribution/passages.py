@@ -6,9 +6,6 @@ What stands in one of their lines is said; words scattered over many of them are
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
-
-from memtrace_collector.attribution import dates
 
 LEAD = 80
 """Characters before a quotation in which its day and speaker stand."""
@@ -39,19 +36,8 @@ def quoted_after(content: str, said: str) -> str | None:
     return None if place < 0 else flat[max(0, place - LEAD) : place]
 
 
-def days_named(content: str) -> list[date]:
-    """The single days that a text names without relative words."""
-    return [
-        reading.start
-        for phrase in dates.phrases(content, None)
-        for reading in phrase.readings
-        if reading.days == 1
-    ]
-
-
-def leading_day(line: str) -> date | None:
-    """The day that a line begins with, as those of a log do."""
-    first = next(iter(dates.phrases(line[:LEAD], None)), None)
-    if first is None or first.start > len(line) - len(line.lstrip(" -*•[(")):
-        return None
-    return next((reading.start for reading in first.readings if reading.days == 1), None)
+def around(content: str, parts: Iterable[str]) -> str:
+    """What a collection says around these of its parts."""
+    for part in sorted(filter(None, parts), key=len, reverse=True):
+        content = content.replace(part, " ")
+    return content

@@ -15,7 +15,9 @@ def without_its_day(sought: Sought) -> str | None:
         return None
     shown = {ref: said for ref in view.shown if (said := view.text(ref))}
     own = [said for said in shown.values() if passages.parts(said, ()) == [said]]
-    if any(_names_days(_frame(each or "", [*own, view.question or ""])) for each in contents):
+    if any(
+        _names_days(passages.around(each or "", [*own, view.question or ""])) for each in contents
+    ):
         return None
     for ref in sought.among(shown):
         moment = view.moment(ref)
@@ -27,13 +29,6 @@ def without_its_day(sought: Sought) -> str | None:
 def _turns_on_time(sought: Sought) -> bool:
     asked = dates.phrases(sought.need.asked, sought.view.asked_on)
     return sought.need.kind == "temporal" or bool(asked)
-
-
-def _frame(prompt: str, parts: list[str]) -> str:
-    """What a prompt says around its parts."""
-    for part in sorted(filter(None, parts), key=len, reverse=True):
-        prompt = prompt.replace(part, " ")
-    return prompt
 
 
 def _names_days(content: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from memtrace_collector.attribution import dates, passages, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, at, claim
-from memtrace_collector.attribution.needs import reply_content
+from memtrace_collector.attribution.needs import asks_when, reply_content
 from memtrace_collector.attribution.not_updated import dated, same_individual
 from memtrace_collector.attribution.refs import kind, sources_within
 from memtrace_collector.attribution.sanity import judged_answer
@@ -251,7 +251,7 @@ def _may_say_it(sought: Sought) -> bool:
     """Whether a reply may give what was expected in other words: so many words are free, or it
     has some of the evidence's own where that says it in others."""
     content = _content(sought)
-    gives_another_time = sought.need.kind == "temporal" and _reply_dates(sought.view)
+    gives_another_time = asks_when(sought.need.asked) and _reply_dates(sought.view)
     if surely_wrong(sought) or gives_another_time:
         return False
     if not sought.loose:

@@ -347,3 +347,24 @@ def test_a_message_that_says_most_of_an_item_leaves_another_messages_part_needed
     script.answer("Up in the pacific northwest.", script.assemble(first))
     script.flag("pacific northwest, east coast", one, two)
     blames(script.verdict(), "not_retrieved", read.key)
+
+
+def test_a_prompt_whose_values_none_says_it_does_not_say_it_by_its_words_together() -> None:
+    script = Script()
+    message, _ = script.remember("I made some goodies to thank my neighbours for the fence.")
+    _, one = script.remember("Neighbours are thanked on the radio.", record="2")
+    _, two = script.remember("Tim made a good speech.", record="3")
+    script.ask("What did I make to thank my neighbours?")
+    read = script.retrieve(one, two)
+    script.answer("I do not know.", script.assemble(one, two))
+    script.flag("goodies", message)
+    blames(script.verdict(), "not_retrieved", read.key)
+
+
+def test_another_length_of_time_is_wrong_whatever_numbers_stand_beside_it() -> None:
+    script = Script()
+    message, version = script.remember("The hike took us two hours and it was stunning.")
+    script.ask("How long did the hike take?")
+    script.reply("The hike took five hours (said on 2 April 2025)", version)
+    script.flag("Two hours", message)
+    assert script.verdict().stage == "response"
