@@ -155,7 +155,7 @@ def _lost_by(sought: Sought, error_type: str, action: str) -> Finding | None:
         return None
     loss, earlier = found
     view = sought.view
-    if sought.holds(loss.after.version) is None:
+    if loss.after.version in sought.kin and sought.holds(loss.after.version) is None:
         return abstain(*sought.why_open([loss.after.version]))
     if _author_unseen(view, loss):
         return abstain("unseen_writer")

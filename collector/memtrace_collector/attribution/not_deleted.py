@@ -22,6 +22,8 @@ _FORGET = re.compile(
     re.IGNORECASE,
 )
 
+_DECIDING = frozenset({semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD})
+
 
 def not_deleted(sought: Sought) -> Finding | None:
     """Asked to forget; the record is still current, and the reply uses it."""
@@ -33,10 +35,16 @@ def not_deleted(sought: Sought) -> Finding | None:
     records = [ref for ref in in_context_or_delivered(view) if kind(ref) == semconv.KIND_MEMORY]
     used = [ref for ref in records if content and _says(sought, ref, content)]
     calls = [op for op in view.case.operations.values() if op.composite]
+    meant = {
+        ref
+        for ref in view.case.evidence
+        if _FORGET.search(view.text(ref) or "")
+        and any(op.step in _DECIDING and view.before(op) for op in view.readers(ref))
+    }
     for op in (*reversed(view.operations), *calls):
-        if not view.before(op) or not records:
+        if op.step not in _DECIDING or not view.before(op) or not records:
             continue
-        for request in op.inputs:
+        for request in filter(meant.__contains__, op.inputs) if meant else op.inputs:
             record = next(
                 (
                     ref
@@ -45,7 +53,7 @@ def not_deleted(sought: Sought) -> Finding | None:
                 ),
                 _meant_by(sought, request, records),
             )
-            if record and op.step in (semconv.STEP_DECIDE, semconv.STEP_EXTRACT, semconv.STEP_ADD):
+            if record:
                 return still_remembered(sought, op, request, record)
     return None
 
