@@ -16,7 +16,7 @@ from memtrace_collector.attribution.needs import Item, Need, classify, states
 from memtrace_collector.attribution.path import path
 from memtrace_collector.attribution.sanity import bad_judge
 from memtrace_collector.attribution.table import judged, walk
-from memtrace_collector.attribution.told import evidence_is_unseen
+from memtrace_collector.attribution.told import evidence_is_unseen, part_not_heard
 from memtrace_collector.attribution.verdict import Alternative, Claim, Decisive, Verdict
 from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
@@ -56,7 +56,12 @@ def attribute(
     if right is not None:
         blank = Sought(view, need, Item("", frozenset()), (), frozenset(), by_descent=True)
         return _verdict(view, need, [_Outcome(blank, right, "proven", [])], method, 1.0)
-    outcomes = _choose([_Outcome(sought, *walk(sought)) for sought in _open_items(view, need)])
+    items = _open_items(view, need)
+    unheard = part_not_heard(view)
+    if unheard is not None:
+        told = _Outcome(items[0], *judged(items[0], unheard), [])
+        return _verdict(view, need, [told], method, 1.0)
+    outcomes = _choose([_Outcome(sought, *walk(sought)) for sought in items])
     other = _without_evidence(view, need, outcomes)
     if other is not None:
         return _verdict(view, need, [other], method, _WITHOUT_EXPECTED)

@@ -10,7 +10,7 @@ from memtrace_collector.attribution.once import once
 from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.said import evidence_refs, said_before
 from memtrace_collector.attribution.view import View
-from memtrace_otel import semconv
+from memtrace_otel import semconv, variables
 
 _SEARCHED = 0.7
 """What is left of the score when words were searched for: it may have been said in others."""
@@ -142,6 +142,15 @@ def never_told(sought: Sought) -> Finding | None:
 def evidence_is_unseen(view: View) -> bool:
     """Whether messages are named that say it, and none of them was ever seen to enter."""
     return view.case.evidence_given and not evidence_refs(view)
+
+
+def part_not_heard(view: View) -> Finding | None:
+    """Some of the messages that are named as saying it entered, and others never did."""
+    heard = {variables.record_of(ref) for ref in evidence_refs(view)}
+    named = {variables.record_of(ref) for ref in view.case.evidence}
+    if not view.case.evidence_given or not heard or named <= heard:
+        return None
+    return _not_heard(view) if _everything_was_seen(view) else None
 
 
 def _not_heard(view: View) -> Finding:
