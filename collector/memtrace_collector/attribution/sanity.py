@@ -9,10 +9,11 @@ from memtrace_collector.attribution import dates, text
 from memtrace_collector.attribution.carriers import Sought
 from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.judgements import ANSWERS, Doubt
+from memtrace_collector.attribution.likely import likely_evidence
 from memtrace_collector.attribution.needs import Item, Need, answered, reply_content
 from memtrace_collector.attribution.quantities import durations
 from memtrace_collector.attribution.refs import kind
-from memtrace_collector.attribution.said import evidence_refs
+from memtrace_collector.attribution.said import evidence_refs, said_before
 from memtrace_collector.attribution.view import View
 from memtrace_collector.attribution.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv
@@ -82,16 +83,30 @@ def _exchanged(view: View, need: Need, reply: str) -> str | None:
     if need.kind in ("temporal", "unanswerable", "unknown"):
         return None
     found = exchanges(need.expected, reply)
-    said = (ref for ref in evidence_refs(view) if kind(ref) == semconv.KIND_MESSAGE)
-    evidence = _words_of(view, said) if view.case.evidence_given else frozenset()
+    evidence = _words_of(view, _told(view, need))
     known = evidence or _words_of(view, (*view.contexts, *view.shown, *view.delivered))
     for each in found:
         expected, instead = bool(each.expected & known), bool(each.said & known)
         if expected and not instead:
             return REPLY
-        if instead and not expected and evidence:
+        if instead and not expected and evidence and not _said_elsewhere(view, each.expected):
             return REFERENCE
     return REPLY if any(each.shared >= SURELY_COPIED for each in found) else None
+
+
+def _said_elsewhere(view: View, tokens: frozenset[str]) -> bool:
+    """Whether a message besides those that were searched out says it: they may not be the last."""
+    return not view.case.evidence_given and bool(tokens & _words_of(view, said_before(view)))
+
+
+def _told(view: View, need: Need) -> list[str]:
+    """The messages that say what was needed: named, or trusted to."""
+    refs = (
+        evidence_refs(view)
+        if view.case.evidence_given
+        else [ref for item in need.items for ref in likely_evidence(view, item)]
+    )
+    return [ref for ref in refs if kind(ref) == semconv.KIND_MESSAGE]
 
 
 def _words_of(view: View, refs: Iterable[str]) -> frozenset[str]:
@@ -124,7 +139,7 @@ def bad_reference(sought: Sought) -> Finding | None:
     reply = view.reply
     if (
         view.case.flag.source not in _FALLIBLE_SOURCES
-        or not view.case.evidence_given
+        or not (view.case.evidence_given or sought.sources)
         or sought.by_descent
         or reply is None
         or text.declines(reply)
@@ -135,13 +150,18 @@ def bad_reference(sought: Sought) -> Finding | None:
         return None if sought.stated_in_evidence else abstain("no_content")
     refs = [ref for ref in sought.sources if view.text(ref) is not None]
     contradicted = _exchanged(view, need, reply) == REFERENCE or (
-        not sought.stated_in_evidence and _supports(sought, refs, reply)
+        view.case.evidence_given
+        and not sought.stated_in_evidence
+        and _supports(sought, refs, reply)
     )
     if not refs or not contradicted:
         return None
     return Finding(
         error_type="bad_reference",
         basis=(TEXT,),
+        window=None
+        if view.case.evidence_given
+        else view.window(0, view.answer.start_ns, view.case.operations.values()),
         claims=tuple(
             claim("the evidence says what the reply says, not what was expected", None, ref)
             for ref in refs[:2]
