@@ -126,7 +126,7 @@ def states(item: Item, value: str) -> bool | None:
     if missing and item.durations and item.durations & durations(value):
         missing &= text.content_tokens(besides(item.text))
     if not missing:
-        return True
+        return not _lasts_otherwise(item, value)
     share = 1 - len(missing) / len(item.tokens)
     if share < DOUBTFUL:
         return False
@@ -136,6 +136,12 @@ def states(item: Item, value: str) -> bool | None:
     if name_missing:
         return None
     return True if share >= KEEPS else None
+
+
+def _lasts_otherwise(item: Item, value: str) -> bool:
+    """Whether a sentence names another length of time than the item, whatever else it numbers."""
+    lasting = durations(value) if item.durations else frozenset()
+    return bool(lasting) and lasting.isdisjoint(item.durations) and len(text.sentences(value)) == 1
 
 
 def answered(need: Need, reply: str, asked_on: date | None) -> bool | None:
@@ -171,9 +177,6 @@ def _answers(item: Item, reply: str, asked_on: date | None) -> bool | None:
         readings = [r for phrase in dates.phrases(reply, asked_on) for r in phrase.readings]
         if readings:
             return dates.matches(item.intervals, readings) or _less_exact(item, readings)
-    lasting = durations(reply)
-    if lasting and item.durations and lasting.isdisjoint(item.durations):
-        return False
     return states(item, reply)
 
 

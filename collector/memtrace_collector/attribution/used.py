@@ -109,7 +109,7 @@ def _parts(sought: Sought) -> list[tuple[str, str]]:
     lines = [(ref, line) for ref, said in values for line in passages.parts(said, ())]
     found = [(ref, said) for ref, said in values if not sought.stated(said, ref)]
     found += [each for each in lines if each not in values and not _says_it(sought, each[1])]
-    return found or [each for each in values if _is_the_wrong_one(sought, each[1])]
+    return [*found, *(each for each in values if _is_the_wrong_one(sought, each[1]))]
 
 
 def _says_it(sought: Sought, line: str) -> bool:

@@ -368,3 +368,19 @@ def test_another_length_of_time_is_wrong_whatever_numbers_stand_beside_it() -> N
     script.reply("The hike took five hours (said on 2 April 2025)", version)
     script.flag("Two hours", message)
     assert script.verdict().stage == "response"
+
+
+def test_a_record_with_another_length_of_time_is_an_older_version_not_a_carrier() -> None:
+    script = Script()
+    _, old = script.remember("The hike took five hours (said on 2 April 2025)")
+    message = script.say("The hike took us two hours, in fact.")
+    (fact,) = script.extract(message, "The hike took two hours (said on 4 August 2025)")
+    script.decide(fact, "UPDATE", old)
+    new = script.update(old, "The hike took two hours (said on 4 August 2025)", fact)
+    script.ask("How long did the hike take?")
+    read = script.retrieve(old)
+    script.answer("The hike took five hours.", script.assemble(old))
+    script.flag("Two hours", message)
+    script.day(25, "reader")
+    script.retrieve(new)
+    blames(script.verdict(), "stale_retrieved", read.key)
