@@ -35,7 +35,11 @@ def not_updated(sought: Sought) -> Finding | None:
     if not right:
         return None
     wrong = contradicting(sought, right, reply)
-    if wrong is None or told_apart(view, wrong, right[-1]) or have_dates(view, (wrong, right[-1])):
+    if (
+        wrong is None
+        or told_apart(sought, wrong, right[-1])
+        or have_dates(view, (wrong, right[-1]))
+    ):
         return None
     decide = _decide_of(view, right[-1])
     if decide is None:
@@ -124,24 +128,27 @@ def dated(view: View) -> bool:
     return any(_TIME.search(each) for each in contents)
 
 
-def told_apart(view: View, one: str, other: str) -> bool:
+def told_apart(sought: Sought, one: str, other: str) -> bool:
     """Whether the context shows two values with times, and not with the same."""
-    if not dated(view):
+    if not dated(sought.view):
         return False
-    first, second = _times_beside(view, one), _times_beside(view, other)
+    first, second = _times_beside(sought, one), _times_beside(sought, other)
     return first is None or second is None or (bool(first and second) and first != second)
 
 
-def _times_beside(view: View, ref: str) -> frozenset[str] | None:
-    """The times in the line of the context that a value stands in; None: it is not found."""
+def _times_beside(sought: Sought, ref: str) -> frozenset[str] | None:
+    """The times in the line of the context that a value stands in, those apart that were asked
+    for or replied; None: it is not found."""
+    view = sought.view
     said = (view.text(ref) or "").strip()
     lines = [line for each in view.contexts for line in (view.text(each) or "").splitlines()]
     line = next((line for line in lines if said and said in line), None)
-    return None if line is None else frozenset(_TIME.findall(line)) | _days(line)
-
-
-def _days(line: str) -> frozenset[str]:
-    return frozenset(str(reading) for reading in dates.readings(line, None))
+    if line is None:
+        return None
+    found = [phrase.text for phrase in dates.phrases(line, None) if phrase.readings]
+    named = found or _TIME.findall(line)
+    values = text.content_tokens(sought.need.expected) | text.content_tokens(view.reply or "")
+    return frozenset(each for each in named if not text.content_tokens(each) & values)
 
 
 def _decide_of(view: View, version: str) -> Operation | None:
