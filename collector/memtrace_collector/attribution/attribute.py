@@ -22,7 +22,7 @@ from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
 
 MAX_ALTERNATIVES = 3
-_LINEAGE_WEIGHT = {"complete": 1.0, "inexact": 0.95, "ambiguous": 0.85, "incomplete": 0.55}
+_LINEAGE_WEIGHT = {"complete": 1.0, "inexact": 0.95, "ambiguous": 0.85, "incomplete": 0.5}
 _ABSENCE_WEIGHT = {"proven": 1.0, "assumed": 0.97, "broken": 0.5}
 _ABSENCE_RANK = {"proven": 0, "assumed": 1, "broken": 2}
 _WITHOUT_EVIDENCE = 0.9
