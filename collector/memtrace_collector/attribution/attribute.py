@@ -86,11 +86,7 @@ def _without_evidence(view: View, need: Need, outcomes: Sequence[_Outcome]) -> _
 def _without_expected(view: View, need: Need, method: str) -> Verdict:
     """Nobody said what was right: judged by what memory was told."""
     sought, finding = without_expected.read(view, need)
-    outcome = (
-        _Outcome(sought, *walk(sought))
-        if finding is None
-        else _Outcome(sought, *judged(sought, finding), [])
-    )
+    outcome = _Outcome(sought, *judged(sought, finding), [])
     return _verdict(view, need, [outcome], method, _WITHOUT_EXPECTED)
 
 

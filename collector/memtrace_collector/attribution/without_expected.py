@@ -1,7 +1,7 @@
 """Findings for a flag that does not say what was right: a thumbs-down, a failed evaluation. Pure.
 
-First, where the reply's own words come from; then, whether what memory was told supports the
-reply; what then remains is followed through the table like an expected answer.
+First what structure shows of the turn, then where the reply's own words come from, then what
+became of the values that bear on the question; where none of it tells, an abstention.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _AUTHORS = {
 
 
 class Reading(NamedTuple):
-    """What is sought, and the finding where there is one before the table is walked."""
+    """What the path is drawn for, and the finding."""
 
     sought: Sought
     finding: Finding
