@@ -117,7 +117,7 @@ def test_what_should_be_in_no_text_is_not_asked_for() -> None:
 
 def test_the_method_model_also_asks_where_wording_decided() -> None:
     story = ranked_out_paraphrase("Vera lives in Graz near mother and father")
-    assert attribute(case_of(story)).error_type == "distortion"
+    assert attribute(case_of(story)).stage == "extraction"
     with OpenAIStub(CARRIES) as stub, asking(stub.base_url, method=MODEL) as judge:
         assert judge(case_of(story)).error_type == "ranked_out"
 
