@@ -50,6 +50,11 @@ MUST_NOT_KNOW = {
     "api": {"processor", "receiver", "exporter", "dialects"},
 }
 
+ATTRIBUTION = "memtrace_collector.attribution"
+ATTRIBUTION_ORDER = ("texts", "carrying", "rules", "unlabelled")
+"""Each knows only those before it; none of them knows a model, a replay or the worker."""
+ASKING = ("model", "agent", "replay", "work")
+
 HOST = list(imports.of(imports.HOST))
 COLLECTOR = list(imports.of(imports.COLLECTOR))
 
@@ -170,3 +175,15 @@ def test_imports_make_no_circle(found: list[Import]) -> None:
 
     for module in sorted(known):
         visit(module, ())
+
+
+@pytest.mark.parametrize("package", ATTRIBUTION_ORDER)
+def test_the_rules_build_on_what_carries_and_that_on_texts(package: str) -> None:
+    later = ATTRIBUTION_ORDER[ATTRIBUTION_ORDER.index(package) + 1 :]
+    unknown = [f"{ATTRIBUTION}.{name}" for name in (*later, *ASKING)]
+    wrong = [
+        each
+        for each in COLLECTOR
+        if under(each.module, f"{ATTRIBUTION}.{package}") and under(each.target, *unknown)
+    ]
+    assert not wrong, listed(wrong)

@@ -18,7 +18,7 @@ from memtrace_collector.api import server as api
 from memtrace_collector.api.questions import Json, Replaying
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.judge import Judge
-from memtrace_collector.attribution.worker import Worker, WorkerSettings
+from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback import WriteBack
 from memtrace_collector.config import AttributionConfig, Config, store_folder
 from memtrace_collector.errors import UnreachableError

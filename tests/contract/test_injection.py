@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from memtrace_collector.attribution import text
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.model import hostile
 from memtrace_collector.attribution.model.endpoint import Endpoint
+from memtrace_collector.attribution.texts import text
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.graph.case import Case
 from tests.contract.held_out.story import Story

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from memtrace_collector.attribution.explain import without_quotes
-from memtrace_collector.attribution.intake import case_id
+from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.facts import OperationKey

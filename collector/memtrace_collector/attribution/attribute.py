@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memtrace_collector.attribution import without_expected
-from memtrace_collector.attribution.binding import seek
-from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.derived import has_texts
+from memtrace_collector.attribution.carrying.binding import seek
+from memtrace_collector.attribution.carrying.carriers import Sought
+from memtrace_collector.attribution.carrying.judgements import NO_JUDGEMENTS, Judgements
+from memtrace_collector.attribution.carrying.needs import Item, Need, classify, states
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.explain import explain
 from memtrace_collector.attribution.findings import Finding
-from memtrace_collector.attribution.judgements import NO_JUDGEMENTS, Judgements
-from memtrace_collector.attribution.needs import Item, Need, classify, states
 from memtrace_collector.attribution.path import path
-from memtrace_collector.attribution.sanity import bad_judge
-from memtrace_collector.attribution.table import judged, walk
-from memtrace_collector.attribution.told import evidence_is_unseen, part_not_heard
+from memtrace_collector.attribution.rules.sanity import bad_judge
+from memtrace_collector.attribution.rules.table import judged, walk
+from memtrace_collector.attribution.rules.told import evidence_is_unseen, part_not_heard
+from memtrace_collector.attribution.unlabelled import without_expected
+from memtrace_collector.attribution.unlabelled.derived import has_texts
 from memtrace_collector.attribution.verdict import Alternative, Claim, Decisive, Verdict
-from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
 
 MAX_ALTERNATIVES = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memtrace_collector.attribution.carrying.needs import Need
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.findings import Finding
-from memtrace_collector.attribution.needs import Need
 from memtrace_collector.attribution.replay import outcome
-from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.facts import Operation, OperationKey
 
 MAX_CHARACTERS = 600

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memtrace_collector.attribution.carriers import Sought
-from memtrace_collector.attribution.descent import descent
+from memtrace_collector.attribution.carrying.carriers import Sought
+from memtrace_collector.attribution.carrying.descent import descent
+from memtrace_collector.attribution.carrying.refs import kind
+from memtrace_collector.attribution.carrying.view import READS, View
 from memtrace_collector.attribution.findings import Finding
-from memtrace_collector.attribution.refs import kind
 from memtrace_collector.attribution.verdict import MEMORY_STAGES, Hop
-from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv, variables
 

@@ -9,8 +9,8 @@ import pytest
 
 from memtrace_collector.api.exploring import Stores, explore
 from memtrace_collector.attribution.attribute import attribute
-from memtrace_collector.attribution.intake import case_id
 from memtrace_collector.attribution.replay.outcome import Replay
+from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.loader import load_case

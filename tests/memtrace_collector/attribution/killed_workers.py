@@ -21,7 +21,7 @@ from typing import Any
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.worker import Worker, WorkerSettings
+from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
 from memtrace_collector.graph.case import Case
 from memtrace_collector.store import sqlite_queue
 from memtrace_collector.store.queue import STATES

@@ -8,15 +8,15 @@ from typing import Any
 
 from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, absence
 from memtrace_collector.attribution.attribute import attribute
-from memtrace_collector.attribution.binding import seek
-from memtrace_collector.attribution.carriers import Sought
+from memtrace_collector.attribution.carrying.binding import seek
+from memtrace_collector.attribution.carrying.carriers import Sought
+from memtrace_collector.attribution.carrying.needs import Item, classify
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.explain import named as in_words
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.model import hostile
-from memtrace_collector.attribution.needs import Item, classify
 from memtrace_collector.attribution.path import path
 from memtrace_collector.attribution.verdict import Claim, Decisive, Hop, Verdict
-from memtrace_collector.attribution.view import View
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.references import named_by
 

@@ -11,8 +11,8 @@ import msgspec
 
 from memtrace_collector.attribution.agent.ending import Abstain, NameOperation
 from memtrace_collector.attribution.agent.rows import ROWS
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.model import hostile
-from memtrace_collector.attribution.view import View
 from memtrace_collector.errors import MemtraceError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import SpanFacts, Value

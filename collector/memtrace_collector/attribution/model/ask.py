@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from memtrace_collector.attribution.judgements import Doubt
+from memtrace_collector.attribution.carrying.judgements import Doubt
 from memtrace_collector.attribution.model import decoys, questions, reply
 from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
 from memtrace_collector.attribution.model.cache import Cache, cache_key

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memtrace_collector.attribution import text
-from memtrace_collector.attribution.judgements import ANSWERS, Doubt
-from memtrace_collector.attribution.needs import Item
-from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.carrying.judgements import ANSWERS, Doubt
+from memtrace_collector.attribution.carrying.needs import Item
+from memtrace_collector.attribution.carrying.refs import kind
+from memtrace_collector.attribution.texts import text
 from memtrace_otel import semconv
 
 MAX_ASKED = 3

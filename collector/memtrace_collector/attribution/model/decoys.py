@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from memtrace_collector.attribution import text
 from memtrace_collector.attribution.model import hostile
 from memtrace_collector.attribution.model.questions import DECOYS, MAX_OPTION_CHARACTERS
+from memtrace_collector.attribution.texts import text
 
 MOST = 5
 _NUMBER = re.compile(r"\d+")

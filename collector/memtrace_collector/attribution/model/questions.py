@@ -15,9 +15,9 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from memtrace_collector.attribution import text
-from memtrace_collector.attribution.judgements import ANSWERS, Doubt
+from memtrace_collector.attribution.carrying.judgements import ANSWERS, Doubt
 from memtrace_collector.attribution.model import hostile
+from memtrace_collector.attribution.texts import text
 
 MAX_UNITS = 3
 """Sentences of one value that are asked about; a value with more cannot get a no."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from memtrace_collector.attribution import text
 from memtrace_collector.attribution.model.questions import Rendered
+from memtrace_collector.attribution.texts import text
 
 MAX_REPLY_CHARACTERS = 8_000
 _FENCE = re.compile(r"^\s*```(?:json)?\s*(.*?)\s*```\s*$", re.DOTALL)

@@ -12,10 +12,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from memtrace_collector.attribution import text
-from memtrace_collector.attribution.judgements import CARRIES, Doubt
+from memtrace_collector.attribution.carrying.judgements import CARRIES, Doubt
+from memtrace_collector.attribution.carrying.refs import kind
 from memtrace_collector.attribution.model.collect import Key
-from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.texts import text
 from memtrace_collector.graph.case import Case
 from memtrace_otel import semconv
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from memtrace_collector.attribution.refs import kind
+from memtrace_collector.attribution.carrying.refs import kind
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.replay import messages as prompts
 from memtrace_collector.attribution.replay import retrieval
 from memtrace_collector.attribution.replay.delivery import Edit
@@ -13,7 +14,6 @@ from memtrace_collector.attribution.replay.messages import Message
 from memtrace_collector.attribution.replay.outcome import Step
 from memtrace_collector.attribution.replay.recorded import RecordedCall
 from memtrace_collector.attribution.replay.repair import DATE, PUT, REMOVE, Refusal
-from memtrace_collector.attribution.view import View
 from memtrace_otel import semconv
 
 ASSEMBLY = "assembly"

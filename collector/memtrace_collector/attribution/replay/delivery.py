@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
-from memtrace_collector.attribution import dates
-from memtrace_collector.attribution.refs import kind, queries_of
+from memtrace_collector.attribution.carrying.refs import kind, queries_of
+from memtrace_collector.attribution.carrying.view import READS, View
 from memtrace_collector.attribution.replay import retrieval
 from memtrace_collector.attribution.replay.outcome import Step
 from memtrace_collector.attribution.replay.repair import (
@@ -20,7 +20,7 @@ from memtrace_collector.attribution.replay.repair import (
     later_reranks,
 )
 from memtrace_collector.attribution.replay.retrieval import Placed
-from memtrace_collector.attribution.view import READS, View
+from memtrace_collector.attribution.texts import dates
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv
 

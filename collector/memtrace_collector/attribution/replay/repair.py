@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from memtrace_collector.attribution.refs import is_deleted, kind, sources_within
+from memtrace_collector.attribution.carrying.refs import is_deleted, kind, sources_within
+from memtrace_collector.attribution.carrying.view import READS, View
 from memtrace_collector.attribution.verdict import STAGE_OF
-from memtrace_collector.attribution.view import READS, View
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv, variables
 

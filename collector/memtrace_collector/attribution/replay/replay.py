@@ -12,9 +12,10 @@ from threading import Lock
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 
+from memtrace_collector.attribution.carrying.needs import Need, answered, classify, states
+from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
-from memtrace_collector.attribution.needs import Need, answered, classify, states
 from memtrace_collector.attribution.replay import outcome
 from memtrace_collector.attribution.replay.answer import Answering
 from memtrace_collector.attribution.replay.assembly import (
@@ -29,7 +30,6 @@ from memtrace_collector.attribution.replay.outcome import Arm, Replay, Step
 from memtrace_collector.attribution.replay.recorded import RecordedCall, read_call
 from memtrace_collector.attribution.replay.repair import AGAIN, Refusal, Repair, plan
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.view import View
 from memtrace_collector.errors import UnreachableError, WrongUseError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import OperationKey

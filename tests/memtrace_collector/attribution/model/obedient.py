@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memtrace_collector.attribution import text
+from memtrace_collector.attribution.texts import text
 from tests.instrumentors.openai_stub import Reply, ToolCall
 from tests.memtrace_collector.attribution.model import prompts
 from tests.memtrace_collector.attribution.model.prompts import HonestModel, Prompt

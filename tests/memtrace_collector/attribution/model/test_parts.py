@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.attribution.judgements import CARRIES, Doubt
+from memtrace_collector.attribution.carrying.judgements import CARRIES, Doubt
+from memtrace_collector.attribution.carrying.needs import classify
 from memtrace_collector.attribution.model import decoys, hostile, questions
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices, Usage
 from memtrace_collector.attribution.model.cache import Cache, cache_key
-from memtrace_collector.attribution.needs import classify
 
 CALL = Usage(prompt=100, completion=10)
 
