@@ -13,7 +13,7 @@ from memtrace_collector.attribution.carrying.view import View
 from memtrace_collector.attribution.explain import explain
 from memtrace_collector.attribution.findings import Finding
 from memtrace_collector.attribution.path import path
-from memtrace_collector.attribution.rules.sanity import bad_judge
+from memtrace_collector.attribution.rules.sanity import bad_judge, failed_call
 from memtrace_collector.attribution.rules.table import judged, walk
 from memtrace_collector.attribution.rules.told import evidence_is_unseen, part_not_heard
 from memtrace_collector.attribution.unlabelled import without_expected
@@ -50,9 +50,10 @@ def attribute(
     """
     view = View(case, judgements)
     need = classify(view.question or "", case.flag.expected, view.asked_on)
-    if need.kind == "unknown" and (has_texts(view) or not view.case.evidence_given):
+    right = failed_call(view, need)
+    if right is None and need.kind == "unknown" and _is_unsaid(view):
         return _without_expected(view, need, method)
-    right = bad_judge(view, need)
+    right = right or bad_judge(view, need)
     if right is not None:
         blank = Sought(view, need, Item("", frozenset()), (), frozenset(), by_descent=True)
         return _verdict(view, need, [_Outcome(blank, right, "proven", [])], method, 1.0)
@@ -81,6 +82,11 @@ def _without_evidence(view: View, need: Need, outcomes: Sequence[_Outcome]) -> _
     if finding is None:
         return None
     return _Outcome(outcomes[0].sought, *judged(outcomes[0].sought, finding), [])
+
+
+def _is_unsaid(view: View) -> bool:
+    """Whether what was right must be derived: nobody said it, and there is something to read."""
+    return has_texts(view) or not view.case.evidence_given
 
 
 def _without_expected(view: View, need: Need, method: str) -> Verdict:

@@ -4,8 +4,8 @@ The rules, each applied by :func:`mark`:
 
 - **operation**: the verdict's decisive operations are exactly the truth's (as sets of spans; of
   a case with several causes, all of them and no other). Where the decision table names no
-  operation (never_told, bad_reference, bad_judge, unrelated without a span), it is right to
-  name none, and only with the right stage. bad_judge may name the recorded judge.
+  operation (never_told, bad_reference, bad_judge, unrelated), it is right to name none, and
+  only with the right stage. bad_judge may name the recorded judge, unrelated the failed call.
 - **named**: the truth's operations are among those that the verdict blames as decisive, whatever
   else it blames; right where **operation** is.
 - **stage**, **exact type**: the set of stages, of types, of the decisive operations is the
@@ -235,11 +235,12 @@ def _reads_right(truth: Truth, reading: Reading) -> bool:
 
 
 def _same_operations(truth: Truth, error_type: str, decisive: Iterable[Named]) -> bool:
-    wanted = {each.operation for each in truth.decisive} - {None}
+    calls = {each.operation for each in truth.decisive if each.error_type == "unrelated"}
+    wanted = {each.operation for each in truth.decisive} - calls - {None}
     judges = truth.control
     named = {
         each.operation for each in decisive if not (judges and each.step == semconv.STEP_JUDGE)
-    } - {None}
+    } - calls - {None}
     if wanted:
         return named == wanted
     return not named and STAGE_OF[error_type] in _stages(truth.decisive)

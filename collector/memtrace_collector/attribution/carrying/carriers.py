@@ -131,19 +131,32 @@ class Sought:
     def _unchanged(self, content: str, ref: str) -> str:
         """A text without the sentences that have what only the wrong reply says, or, where it was
         made from a source (a prompt, too), say the opposite."""
-        if self.item.temporal or self.by_descent or not self.sources:
+        if self.by_descent or not self.sources:
             return content
         parts = text.sentences(content)
         made = ref in self.kin or kind(ref) == semconv.KIND_CONTEXT
-        differs = self.differs if made else self.is_exchanged
+        if self.item.temporal and not made:
+            return content
+        as_made = self._names_another if self.item.temporal else self.differs
+        differs = as_made if made else self.is_exchanged
         kept = [part for part in parts if not differs(part)]
         return content if len(kept) == len(parts) else "\n".join(kept)
 
     def differs(self, content: str) -> bool:
         """Whether a text made from a source says its opposite, or what only the reply says."""
-        return self.is_exchanged(content) or changed.says_the_opposite(
-            content, self.item.tokens, self._originals, self.need.question
+        return (
+            self.is_exchanged(content)
+            or self._names_another(content)
+            or changed.says_the_opposite(
+                content, self.item.tokens, self._originals, self.need.question
+            )
         )
+
+    def _names_another(self, content: str) -> bool:
+        """Whether a text made from a source says it of somebody whom only the reply names, and of
+        nobody whom the question names."""
+        names = text.proper_names(f"x {content}")
+        return bool(names & self.wrong_words) and names.isdisjoint(self.need.question)
 
     def is_exchanged(self, content: str) -> bool:
         """Whether a text has what only the reply says in the place of what was needed."""

@@ -12,17 +12,43 @@ from memtrace_collector.attribution.carrying.needs import Item, Need, answered, 
 from memtrace_collector.attribution.carrying.refs import kind
 from memtrace_collector.attribution.carrying.said import evidence_refs, said_before
 from memtrace_collector.attribution.carrying.view import View
-from memtrace_collector.attribution.findings import TEXT, Finding, abstain, claim
+from memtrace_collector.attribution.findings import STRUCTURE, TEXT, Finding, abstain, claim
 from memtrace_collector.attribution.texts import dates, text
 from memtrace_collector.attribution.texts.quantities import durations
 from memtrace_collector.attribution.texts.wording import SURELY_COPIED, exchanges
 from memtrace_otel import semconv
 
 REPLY, REFERENCE = "reply", "reference"
+BUILT = 0.5
+"""Share of a reply's words in one line of its prompt that shows it was made from that."""
 _COPULA = re.compile(r"\b(?:is|was|are|were)\b|:", re.IGNORECASE)
 _SUBJECT = 5
 """Words of a subject that says nothing by itself."""
 _FALLIBLE_SOURCES = frozenset({"dataset", "evaluator"})
+
+
+def failed_call(view: View, need: Need) -> Finding | None:
+    """The model's call for this answer failed: what was said instead is no answer of memory's."""
+    if view.reply is not None and need.items and answered(need, view.reply, view.asked_on):
+        return None
+    calls = [op for op in view.turn if op.step == semconv.STEP_ANSWER] + [view.answer]
+    calls.sort(key=lambda op: (op.start_ns, op.key))
+    failed = next((op for op in reversed(calls) if op.error_type), None)
+    if failed is None or any(
+        op.start_ns > failed.start_ns and not op.error_type and op.key != view.answer.key
+        for op in calls
+    ):
+        return None
+    content = text.content_tokens(view.reply or "")
+    shown = [view.text(ref) or "" for ref in (*view.contexts, *view.shown)]
+    lines = [line for said in shown for line in said.splitlines()]
+    if content and any(text.coverage(content, [line]) > BUILT for line in lines):
+        return None  # the call broke off in the middle of an answer
+    return Finding(
+        error_type="unrelated",
+        basis=(STRUCTURE,),
+        claims=(claim(f"the answer's own call failed: {failed.error_type}", failed),),
+    )
 
 
 def bad_judge(view: View, need: Need) -> Finding | None:

@@ -28,7 +28,6 @@ ROWS: tuple[Row, ...] = (
     told.wrong_graph,
     told.lost_at_ingest,
     told.never_told,
-    told.unrelated,
     first_stored.omission,
     first_stored.distortion,
     invented.invented,
@@ -55,7 +54,8 @@ ROWS: tuple[Row, ...] = (
     used.ignored_context,
     used.hallucinated,
 )
-"""``sanity.bad_judge`` comes before them: it asks about the whole need, not one item."""
+"""``sanity.bad_judge`` and ``sanity.failed_call`` come before them: they ask about the whole need,
+not one item."""
 
 
 def judged(sought: Sought, finding: Finding) -> tuple[Finding, str]:

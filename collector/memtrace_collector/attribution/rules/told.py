@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memtrace_collector.attribution.carrying.carriers import Sought
-from memtrace_collector.attribution.carrying.needs import DOUBTFUL, reply_content
+from memtrace_collector.attribution.carrying.needs import DOUBTFUL
 from memtrace_collector.attribution.carrying.once import once
 from memtrace_collector.attribution.carrying.refs import kind
 from memtrace_collector.attribution.carrying.said import evidence_refs, said_before
@@ -182,23 +182,3 @@ def _everything_was_seen(view: View) -> bool:
     return bool(processes) and (
         view.case.closure.absence(0, view.answer.start_ns, processes) == "proven"
     )
-
-
-def unrelated(sought: Sought) -> Finding | None:
-    """The answer's own call failed, or the question asks nothing of this owner's memory."""
-    view = sought.view
-    if view.answer.error_type and not _builds_on_memory(sought):
-        return Finding(
-            error_type="unrelated",
-            basis=(STRUCTURE,),
-            claims=(claim(f"the answer's own call failed: {view.answer.error_type}", view.answer),),
-        )
-    return None
-
-
-def _builds_on_memory(sought: Sought) -> bool:
-    """Whether the reply, although its call failed, says something that memory holds."""
-    view = sought.view
-    content = reply_content(sought.need, view.reply) if view.reply else frozenset()
-    known = [said for ref in _stored(sought) if (said := view.text(ref)) is not None]
-    return bool(content) and text.coverage(content, known) > 0

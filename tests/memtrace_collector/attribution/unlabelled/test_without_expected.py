@@ -44,4 +44,6 @@ def test_most_scenarios_keep_their_stage_without_their_expected_answer() -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_verdict_without_an_expected_answer_says_so_in_its_score(name: str) -> None:
-    assert verdict_of(name).score <= 0.6, SCENARIOS[name].why
+    verdict = verdict_of(name)
+    a_failed_call_is_a_fact = verdict.error_type == "unrelated"
+    assert verdict.score <= 0.6 or a_failed_call_is_a_fact, SCENARIOS[name].why
