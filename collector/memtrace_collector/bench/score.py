@@ -238,9 +238,11 @@ def _same_operations(truth: Truth, error_type: str, decisive: Iterable[Named]) -
     calls = {each.operation for each in truth.decisive if each.error_type == "unrelated"}
     wanted = {each.operation for each in truth.decisive} - calls - {None}
     judges = truth.control
-    named = {
-        each.operation for each in decisive if not (judges and each.step == semconv.STEP_JUDGE)
-    } - calls - {None}
+    named = (
+        {each.operation for each in decisive if not (judges and each.step == semconv.STEP_JUDGE)}
+        - calls
+        - {None}
+    )
     if wanted:
         return named == wanted
     return not named and STAGE_OF[error_type] in _stages(truth.decisive)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from tests.memtrace_collector.attribution.unlabelled.test_without_expected import unsaid
 
 from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
 from tests.contract.held_out.registry import SCENARIOS
 from tests.contract.test_scenarios import NAMES, told_facts, verdict_from
+from tests.memtrace_collector.attribution.unlabelled.test_without_expected import unsaid
 
 SHOWN_BY_STRUCTURE = {
     "not_searched": 0.9,
