@@ -133,14 +133,15 @@ class Sought:
         made from a source (a prompt, too), say the opposite."""
         if self.by_descent or not self.sources:
             return content
-        parts = text.sentences(content)
         made = ref in self.kin or kind(ref) == semconv.KIND_CONTEXT
-        if self.item.temporal and not made:
+        wrong = not self.item.temporal and self.wrong_words & text.content_tokens(content)
+        if not made and not wrong:
             return content
+        parts = text.sentences(content)
         as_made = self._names_another if self.item.temporal else self.differs
         differs = as_made if made else self.is_exchanged
-        kept = [part for part in parts if not differs(part)]
-        return content if len(kept) == len(parts) else "\n".join(kept)
+        same = [part for part in parts if not differs(part)]
+        return content if len(same) == len(parts) else "\n".join(same)
 
     def differs(self, content: str) -> bool:
         """Whether a text made from a source says its opposite, or what only the reply says."""
@@ -153,8 +154,7 @@ class Sought:
         )
 
     def _names_another(self, content: str) -> bool:
-        """Whether a text made from a source says it of somebody whom only the reply names, and of
-        nobody whom the question names."""
+        """Whether a text names whom only the reply names, and nobody whom the question names."""
         names = text.proper_names(f"x {content}")
         return bool(names & self.wrong_words) and names.isdisjoint(self.need.question)
 
