@@ -47,8 +47,8 @@ def test_the_same_apology_of_a_call_that_did_not_fail_is_the_models() -> None:
 
 def test_a_fact_that_names_whom_only_the_reply_names_is_distorted() -> None:
     story = Story("ann").day(1)
-    told = story.learn("My second snake is called Seraphim.", "Deborah has a snake, Seraphim")
-    story.turn("What is the name of Ann's second snake?", "It is Deborah's snake.", told.record)
-    story.flag("Seraphim", told.message)
+    told = story.learn("My second parrot is called Pebble.", "Martha has a parrot, Pebble")
+    story.turn("What is the name of Ann's second parrot?", "It is Martha's parrot.", told.record)
+    story.flag("Pebble", told.message)
     verdict = verdict_from(scenarios.facts_of(story.otlp()))
     assert verdict.error_type == "distortion"
