@@ -52,8 +52,8 @@ def open_service(config: Config) -> Iterator[Service]:
     data = DataFolder(store_folder(config.store), config, NULL_METRICS)
     with (
         contextlib.closing(data),
-        Judges(config, store_folder(config.store), NULL_METRICS) as judges,
-        Replays(data, config) as replays,
+        contextlib.closing(Judges(config, store_folder(config.store), NULL_METRICS)) as judges,
+        contextlib.closing(Replays(data, config)) as replays,
     ):
         data.project()
         worker = _worker(data, config, replays.usual(judges.named()), NULL_METRICS)

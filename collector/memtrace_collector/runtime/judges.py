@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from memtrace_collector.attribution.agent.judge import AGENT, AgentJudge, AgentLimits
@@ -39,8 +38,8 @@ class _Asked(NamedTuple):
 
 
 class Judges:
-    """What judges a case, by the name of its method. A context manager: what a method needs is
-    opened at its first use, once, and closed on leaving.
+    """What judges a case, by the name of its method. What a method needs is opened at its first
+    use, once, until :meth:`close`.
 
     Args:
         config: the settings of the methods.
@@ -56,17 +55,6 @@ class Judges:
         self._asker: Asker | None = None
         self._cache: Cache | None = None
         self._compares: Similar | None = None
-
-    def __enter__(self) -> Judges:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End what was opened; nobody judges any more."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -49,7 +48,7 @@ def door(config: Config, environment: Mapping[str, str]) -> Door:
 
 
 class Replays:
-    """Replays verdicts as configured, or as a request asks. A context manager.
+    """Replays verdicts as configured, or as a request asks, until :meth:`close`.
 
     Args:
         data: where the answers' own spans are.
@@ -63,17 +62,6 @@ class Replays:
         if config.attribution.replay:
             replayer = self._opened.enter_context(self._replaying(self._settings(), RUN_SECONDS))
             self._usual = replayer.judge
-
-    def __enter__(self) -> Replays:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Nobody replays any more."""

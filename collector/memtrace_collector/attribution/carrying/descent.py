@@ -20,21 +20,13 @@ def descent(view: View, sources: Iterable[str], *, possible: bool = False) -> fr
     ``possible``: also what an operation that does not say which input made which output made of
     them or of something else.
     """
-    found: set[str] = set(sources)
-    waiting = list(found)
-    while waiting:
-        ref = waiting.pop()
-        for op in view.readers(ref):
-            if op.composite or op.step in (semconv.STEP_ANSWER, semconv.STEP_JUDGE):
-                continue
-            made = outputs_within(op, ref)
-            if not possible and not op.edges and len(op.inputs) > 1 and len(made) > 1:
-                continue
-            for output in made:
-                if output not in found and not is_deleted(output):
-                    found.add(output)
-                    waiting.append(output)
-    return frozenset(found)
+
+    def is_made(_ref: str, op: Operation, _output: str) -> bool:
+        if op.step in (semconv.STEP_ANSWER, semconv.STEP_JUDGE):
+            return False
+        return possible or bool(op.edges) or 1 in (len(op.inputs), len(op.outputs))
+
+    return _closure(view, sources, is_made)
 
 
 def kin(view: View, sources: Iterable[str], says_it: Callable[[str], bool]) -> frozenset[str]:
@@ -42,23 +34,33 @@ def kin(view: View, sources: Iterable[str], says_it: Callable[[str], bool]) -> f
 
     ``says_it``: whether a text says what the values are asked for, in whatever words they do.
     """
+
+    def is_made(ref: str, op: Operation, output: str) -> bool:
+        if op.step in (semconv.STEP_JUDGE, semconv.STEP_ASSEMBLE):
+            return False
+        if kind(output) == semconv.KIND_ANSWER:
+            return False
+        return (
+            bool(op.edges)
+            or len(op.inputs) == 1
+            or _is_nearest(view, op, ref, output)
+            or says_it(view.text(output) or "")
+        )
+
+    return _closure(view, sources, is_made)
+
+
+def _closure(
+    view: View, sources: Iterable[str], is_made: Callable[[str, Operation, str], bool]
+) -> frozenset[str]:
+    """The values, what their readers made from them, what was made from that, and so on."""
     found: set[str] = set(sources)
     waiting = list(found)
     while waiting:
         ref = waiting.pop()
         for op in view.readers(ref):
-            if op.composite or op.step in (semconv.STEP_JUDGE, semconv.STEP_ASSEMBLE):
-                continue
-            made = outputs_within(op, ref) if op.edges else op.outputs
-            for output in made:
-                if output in found or is_deleted(output) or kind(output) == semconv.KIND_ANSWER:
-                    continue
-                if (
-                    op.edges
-                    or len(op.inputs) == 1
-                    or _is_nearest(view, op, ref, output)
-                    or says_it(view.text(output) or "")
-                ):
+            for output in () if op.composite else outputs_within(op, ref):
+                if output not in found and not is_deleted(output) and is_made(ref, op, output):
                     found.add(output)
                     waiting.append(output)
     return frozenset(found)

@@ -14,10 +14,10 @@ _DEPTH = 12
 
 
 class Origin(NamedTuple):
-    """The value in which words first stand, and its author; none: it was said (or is unseen)."""
+    """The value in which words first stand, and its author."""
 
     ref: str
-    author: Operation | None
+    author: Operation
     sources: tuple[str, ...] = ()
     """What the author read without finding the words there."""
 
@@ -34,30 +34,35 @@ def standing_in(view: View, content: frozenset[str]) -> list[str]:
 def origin(view: View, ref: str, content: frozenset[str]) -> Origin | None:
     """Who first wrote these words, following equal words from value to source.
 
-    ``None``: a source whose text is not known, or is known in part, may have had them.
+    ``None``: somebody said them, or a source that is not known, or in part, may have had them.
     """
     for _ in range(_DEPTH):
         makers = view.producers(ref)
-        if not makers or kind(ref) == semconv.KIND_ANSWER:
-            return Origin(ref, makers[0] if makers and kind(ref) == semconv.KIND_ANSWER else None)
-        maker = makers[0]
-        sources = tuple(s for s in sources_within(maker, ref) if s != ref)
-        if not sources:
-            return Origin(ref, None)
-        having = [s for s in sources if _has(view, s, content)]
-        if having:
-            ref = having[0]
-            continue
-        read = (*sources, *maker.shown)
-        texts = [view.text(each) for each in read]
-        if None in texts or any(view.is_cut(each) for each in read):
+        if not makers:
             return None
-        if text.coverage(content, [each for each in texts if each]) == 1:
-            return Origin(ref, None)
-        if kind(ref) in (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT):
-            return Origin(ref, None)
-        return Origin(ref, maker, sources)
+        maker = makers[0]
+        if kind(ref) == semconv.KIND_ANSWER:
+            return Origin(ref, maker)
+        sources = tuple(s for s in sources_within(maker, ref) if s != ref)
+        having = next((s for s in sources if _has(view, s, content)), None)
+        if having is None:
+            return _written(view, ref, maker, sources, content)
+        ref = having
     return None
+
+
+def _written(
+    view: View, ref: str, maker: Operation, sources: tuple[str, ...], content: frozenset[str]
+) -> Origin | None:
+    """The maker as the author, if all that it read is known and did not have the words."""
+    read = (*sources, *maker.shown)
+    texts = [view.text(each) for each in read]
+    if not sources or None in texts or any(view.is_cut(each) for each in read):
+        return None
+    said = kind(ref) in (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
+    if said or text.coverage(content, [each for each in texts if each]) == 1:
+        return None
+    return Origin(ref, maker, sources)
 
 
 def _has(view: View, ref: str, content: frozenset[str]) -> bool:

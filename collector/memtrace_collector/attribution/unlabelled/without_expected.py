@@ -190,7 +190,7 @@ def _author(view: View, content: frozenset[str]) -> Finding | None:
     """Whoever wrote the reply's words into memory although he read none of them."""
     for ref in standing_in(view, content):
         found = origin(view, ref, content)
-        if found is None or found.author is None:
+        if found is None:
             continue
         if found.author.step == semconv.STEP_ANSWER and kind(found.ref) != semconv.KIND_FACT:
             return _wrote(found, "invented")
@@ -211,16 +211,16 @@ def _on_the_same_subject(view: View, found: Origin, content: frozenset[str]) -> 
 
 
 def _wrote(found: Origin, error_type: str) -> Finding:
-    author = found.author
-    assert author is not None  # noqa: S101  (callers look first)
     right = next(iter(found.sources), None) if error_type != "invented" else None
     return Finding(
         error_type=error_type,
-        decisive=(author.key,),
+        decisive=(found.author.key,),
         last_right=right,
         first_wrong=found.ref,
         basis=(STRUCTURE, TEXT),
-        claims=(claim("wrote what the reply says, of which it read nothing", author, found.ref),),
+        claims=(
+            claim("wrote what the reply says, of which it read nothing", found.author, found.ref),
+        ),
     )
 
 

@@ -82,10 +82,6 @@ class Oracle:
         """What is to be remembered of a message; empty for an id that is none of the case's."""
         return self._facts.get(message, ())
 
-    def is_evidence(self, message: str) -> bool:
-        """The question needs this message."""
-        return message in self.question.evidence
-
     def right(self, text: str, messages: Iterable[str]) -> None:
         """``text`` (a summary, a merged record, a chunk …) carries these evidence messages."""
         for message in messages:
