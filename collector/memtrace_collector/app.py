@@ -20,7 +20,7 @@ from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback import WriteBack
-from memtrace_collector.config import AttributionConfig, Config, store_folder
+from memtrace_collector.config import Config, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
@@ -34,6 +34,7 @@ from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.replaying import Replays
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
+from memtrace_collector.settings.attribution import AttributionConfig
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.prometheus import Telemetry
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from memtrace_collector.attribution.model.budget import Limits, estimate
-from memtrace_collector.model_config import ModelConfig
+from memtrace_collector.settings.model import ModelConfig
 from tests.contract.held_out.story import Story
 from tests.instrumentors.openai_stub import OpenAIStub, Reply
 from tests.memtrace_collector.attribution.model.cases import (

@@ -6,6 +6,7 @@ import pytest
 
 from memtrace_collector import config
 from memtrace_collector.errors import ConfigError, NotInThisVersionError
+from memtrace_collector.settings.server import MARKERS
 
 
 def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> None:
@@ -76,7 +77,7 @@ def test_the_shipped_file_names_every_setting_and_is_valid() -> None:
     file = Path(__file__).parents[2] / "collector" / "memtrace.yaml"
     text = file.read_text()
     loaded = config.load({}, {}, file)
-    assert loaded.server.markers == config.MARKERS
+    assert loaded.server.markers == MARKERS
     for setting in config.SETTINGS:
         assert f"{setting.path.rpartition('.')[2]}:" in text
     assert len(text.splitlines()) < 40

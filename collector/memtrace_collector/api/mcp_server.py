@@ -16,9 +16,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 
 from memtrace_collector.api import mcp_tools
-from memtrace_collector.config import is_loopback
 from memtrace_collector.errors import MemtraceError
 from memtrace_collector.graph.questions.shapes import Json
+from memtrace_collector.settings.checks import is_loopback
 
 logger = logging.getLogger(__name__)
 

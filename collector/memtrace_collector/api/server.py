@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from memtrace_collector import errors
 from memtrace_collector.api.client import API_PREFIX
 from memtrace_collector.api.questions import Questions, Replaying
-from memtrace_collector.config import is_loopback
+from memtrace_collector.settings.checks import is_loopback
 from memtrace_collector.telemetry.prometheus import CONTENT_TYPE, Telemetry
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from memtrace_collector.api.case_slice import case_slice, span_keys
 from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json, Replaying
-from memtrace_collector.config import check_method, check_replay_runs
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
@@ -26,6 +25,7 @@ from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.slice import slice_of
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.otlp.json_form import to_json
+from memtrace_collector.settings.attribution import check_method, check_replay_runs
 from memtrace_collector.store.base import CaseStore, FactStore
 
 

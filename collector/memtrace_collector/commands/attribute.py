@@ -24,8 +24,8 @@ from memtrace_collector.commands.output import (
 )
 from memtrace_collector.commands.replay import replay_options, replay_text, warn_if_nobody_was_asked
 from memtrace_collector.commands.session import open_questions
-from memtrace_collector.config import METHODS, check_method
 from memtrace_collector.errors import DamagedError, UnreachableError
+from memtrace_collector.settings.attribution import METHODS, check_method
 
 SORTS = ("time", "score", "type")
 

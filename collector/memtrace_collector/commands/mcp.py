@@ -17,10 +17,10 @@ from starlette.applications import Starlette
 from memtrace_collector.api.server import ApiServer
 from memtrace_collector.commands.options import store_option
 from memtrace_collector.commands.session import open_questions
-from memtrace_collector.config import is_loopback
 from memtrace_collector.errors import ConfigError, WrongUseError
 from memtrace_collector.graph.questions.answered import MAX_TEXT_CHARS
 from memtrace_collector.graph.questions.shapes import Json
+from memtrace_collector.settings.checks import is_loopback
 
 HINT = 'the MCP server needs the official SDK: pip install "memtrace-otel[mcp]"'
 _NEEDED = ("mcp", "mcp_types", "anyio")

@@ -10,8 +10,8 @@ import click
 
 from memtrace_collector.api.questions import Replaying
 from memtrace_collector.attribution.replay.outcome import NO_ENDPOINT
-from memtrace_collector.config import MAX_REPLAY_RUNS
 from memtrace_collector.errors import WrongUseError
+from memtrace_collector.settings.attribution import MAX_REPLAY_RUNS
 
 Json = dict[str, Any]
 

@@ -17,6 +17,7 @@ from memtrace_collector import config
 from memtrace_collector.app import App
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
+from memtrace_collector.settings.forward import PROFILES
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,7 +39,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 )
 @click.option(
     "--profile",
-    type=click.Choice(config.PROFILES),
+    type=click.Choice(PROFILES),
     help="How late verdict spans are written at the destination.  [default: jaeger]",
 )
 @click.pass_context

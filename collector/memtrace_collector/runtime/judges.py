@@ -23,8 +23,9 @@ from memtrace_collector.attribution.model.embeddings import (
 from memtrace_collector.attribution.model.endpoint import Endpoint
 from memtrace_collector.attribution.model.judge import ModelJudge
 from memtrace_collector.attribution.model.similar_judge import Similar
-from memtrace_collector.config import Config, check_method, check_model
-from memtrace_collector.model_config import ModelConfig, key_for
+from memtrace_collector.config import Config
+from memtrace_collector.settings.attribution import check_method, check_model
+from memtrace_collector.settings.model import ModelConfig, key_for
 from memtrace_collector.telemetry.metrics import Metrics
 
 CACHE_FILE = "model-cache.db"

@@ -16,8 +16,8 @@ from memtrace_collector.attribution.replay.replay import AttributesOf, Replayer,
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, UnreachableError
 from memtrace_collector.graph.facts import OperationKey
-from memtrace_collector.model_config import COMMON_KEY_VARIABLE, key_for
 from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.settings.model import COMMON_KEY_VARIABLE, key_for
 
 URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLE = "MEMTRACE_REPLAY_API_KEY"

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from memtrace_collector.store import schema
+from memtrace_collector.store import cases_schema
 from memtrace_collector.store.base import OutboxEntry
 from memtrace_collector.store.connections import Connections
 from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
@@ -39,7 +39,9 @@ class SqliteCaseStore(SqliteCaseQueue):
     """Implements :class:`~memtrace_collector.store.base.CaseStore`."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(Connections(path, schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB))
+        super().__init__(
+            Connections(path, cases_schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB)
+        )
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """See :meth:`CaseStore.save_verdict`; ``verdict`` needs ``id``, ``revision``,

@@ -10,7 +10,7 @@ from pathlib import Path
 from memtrace_collector.graph import fingerprint
 from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store import encoding, schema
+from memtrace_collector.store import encoding, facts_schema
 from memtrace_collector.store.base import Applied, Change, Changes
 from memtrace_collector.store.connections import Connections
 from memtrace_collector.store.facts_reader import SqliteGraphReader
@@ -48,7 +48,7 @@ class SqliteFactStore(SqliteGraphReader):
     ) -> None:
         connections = Connections(
             path,
-            schema.FACTS,
+            facts_schema.FACTS,
             synchronous="NORMAL",
             cache_kib=cache_kib,
             checkpoint_pages=_CHECKPOINT_PAGES,

@@ -6,7 +6,6 @@ import threading
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from memtrace_collector.config import FLAGGING_INVARIANTS
 from memtrace_collector.dialects import registry
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.facts import SpanFacts
@@ -15,6 +14,7 @@ from memtrace_collector.graph.invariants import KINDS
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.runtime.invariant_flags import InvariantFlags
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
+from memtrace_collector.settings.attribution import FLAGGING_INVARIANTS
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.telemetry.metrics import NULL_METRICS
 from tests.memtrace_collector.attribution.scripts import Script

@@ -16,7 +16,7 @@ import pytest
 from memtrace_collector.errors import DamagedError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store import schema
+from memtrace_collector.store import cases_schema, facts_schema, schema
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -94,7 +94,7 @@ def test_a_file_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> 
 def test_a_case_file_of_the_first_release_keeps_its_verdicts_and_outbox(tmp_path: Path) -> None:
     path = tmp_path / "cases.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        schema.migrate(connection, schema.CASES[:1], path.name)
+        schema.migrate(connection, cases_schema.CASES[:1], path.name)
         body = '{"id": "c", "stage": "update", "error_type": "overwritten", "method": "rules"}'
         connection.execute("INSERT INTO verdict VALUES ('c', 1, 'g', '2026', ?)", (body,))
         connection.execute("INSERT INTO lease VALUES ('c', 'somebody', 5)")
@@ -107,7 +107,7 @@ def test_a_case_file_of_the_first_release_keeps_its_verdicts_and_outbox(tmp_path
 def test_a_fact_file_of_the_first_release_is_projected_anew(tmp_path: Path) -> None:
     path = tmp_path / "facts.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        schema.migrate(connection, schema.FACTS[:1], path.name)
+        schema.migrate(connection, facts_schema.FACTS[:1], path.name)
         connection.execute("INSERT INTO cursor VALUES ('projection', 1, 99)")
         connection.execute("INSERT INTO cursor VALUES ('forward:default', 1, 50)")
         connection.execute("INSERT INTO flag VALUES ('default', 'o', 'g', 1, x'00')")

@@ -16,7 +16,7 @@ from memtrace_collector.attribution.model.endpoint import (
     EndpointError,
 )
 from memtrace_collector.attribution.model.questions import Message
-from memtrace_collector.model_config import ModelConfig, key_for
+from memtrace_collector.settings.model import ModelConfig, key_for
 from tests.instrumentors.openai_stub import OpenAIStub, Reply
 
 PROMPT = (Message("system", "Say something."), Message("user", "Please."))

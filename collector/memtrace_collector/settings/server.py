@@ -1,0 +1,39 @@
+"""Settings of what listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memtrace_collector.errors import ConfigError
+from memtrace_collector.settings.checks import check, is_loopback
+
+MARKERS = ("memtrace.", "gen_ai.memory.", "gen_ai.evaluation.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """Where to listen. Port 0 takes a free one; ``host`` is a name or an address."""
+
+    host: str = "127.0.0.1"
+    grpc_port: int = 4317
+    http_port: int = 4318
+    api_port: int = 4319
+    allow_remote: bool = False
+    """Listen on an address that other hosts reach; nothing here asks who is calling."""
+    max_request_bytes: int = 64 * 1024 * 1024
+    markers: tuple[str, ...] = MARKERS
+    """A span is read when its bytes contain one of these; any other is only passed on."""
+
+    def validate(self) -> None:
+        for name in ("grpc_port", "http_port", "api_port"):
+            check(f"server.{name}", 0 <= getattr(self, name) <= 65_535, "0 to 65535")
+        taken = [port for port in (self.grpc_port, self.http_port, self.api_port) if port]
+        check("server.*_port", len(set(taken)) == len(taken), "three different ports")
+        check("server.max_request_bytes", self.max_request_bytes >= 1024, "at least 1024")
+        check("server.markers", bool(self.markers) and all(self.markers), "at least one text")
+        if not self.allow_remote and not is_loopback(self.host):
+            raise ConfigError(
+                f"server.host: {self.host} can be reached from other hosts, and nothing here "
+                "asks who is calling; keep 127.0.0.1, or say --allow-remote when the network "
+                "itself is closed"
+            )
