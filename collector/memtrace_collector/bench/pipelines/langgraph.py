@@ -15,12 +15,13 @@ import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.faults import LANGGRAPH
 from memtrace_collector.bench.pipelines import runner, turn
+from memtrace_collector.bench.pipelines.anew import anew
 from memtrace_collector.bench.pipelines.base import INSTRUCTIONS, Bench, Ran, owner_of, told
 from memtrace_collector.bench.pipelines.langgraph_finding import Finding
 from memtrace_collector.bench.pipelines.langgraph_records import SYSTEM, Records
 from memtrace_collector.bench.pipelines.langgraph_writing import Writing
 from memtrace_collector.bench.pipelines.neighbour import graph_of, neighbour_messages, neighbour_of
-from memtrace_collector.bench.pipelines.surface import Surface, surface
+from memtrace_collector.bench.pipelines.surface import Surface
 from memtrace_collector.bench.pipelines.turn import Item
 from memtrace_collector.bench.pipelines.vectors import StandInEmbeddings
 from memtrace_collector.bench.planned import PlannedCase, Planting
@@ -57,19 +58,6 @@ _SEARCH: ChatCompletionToolUnionParam = {
         },
     },
 }
-
-
-class LangGraph:
-    """The pipeline."""
-
-    name = LANGGRAPH
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def run(self, case: PlannedCase, plantings: Plantings, model: StandIn) -> Ran:
-        """See :class:`base.Pipeline`."""
-        return _Agent(self._bench, model, surface(case, NEEDS), plantings).run(case)
 
 
 class _Agent:
@@ -185,5 +173,8 @@ class _Agent:
                 self._finding(case).find(case.question.text)
 
 
+langgraph = anew(LANGGRAPH, _Agent, NEEDS)
+
+
 if __name__ == "__main__":
-    sys.exit(runner.main(LangGraph))
+    sys.exit(runner.main(langgraph))

@@ -15,10 +15,11 @@ import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.faults import LONG_CONTEXT
 from memtrace_collector.bench.pipelines import runner, turn
+from memtrace_collector.bench.pipelines.anew import anew
 from memtrace_collector.bench.pipelines.base import INSTRUCTIONS, Bench, Ran, owner_of, told
 from memtrace_collector.bench.pipelines.long_context_buffer import SYSTEM, Buffer, Line
 from memtrace_collector.bench.pipelines.neighbour import graph_of
-from memtrace_collector.bench.pipelines.surface import Surface, surface
+from memtrace_collector.bench.pipelines.surface import Surface
 from memtrace_collector.bench.pipelines.turn import BUDGET_TOKENS, Prompt, tokens
 from memtrace_collector.bench.planned import PlannedCase
 from memtrace_collector.bench.plantings import Plantings
@@ -36,19 +37,6 @@ MOST_LINES = 24
 """A longer buffer is summarised, where the program summarises at all."""
 _HEADING = "Conversation so far:"
 _SMALL_TALK = "Before we go on: shall I keep notes of this?"
-
-
-class LongContext:
-    """The pipeline."""
-
-    name = LONG_CONTEXT
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def run(self, case: PlannedCase, plantings: Plantings, model: StandIn) -> Ran:
-        """See :class:`base.Pipeline`."""
-        return _Assistant(self._bench, model, surface(case, NEEDS), plantings).run(case)
 
 
 class _Assistant:
@@ -215,5 +203,8 @@ def sittings(
         yield owner, sitting
 
 
+long_context = anew(LONG_CONTEXT, _Assistant, NEEDS)
+
+
 if __name__ == "__main__":
-    sys.exit(runner.main(LongContext))
+    sys.exit(runner.main(long_context))

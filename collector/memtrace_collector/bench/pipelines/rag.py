@@ -12,11 +12,12 @@ import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.faults import RAG
 from memtrace_collector.bench.pipelines import rag_index, runner, turn
+from memtrace_collector.bench.pipelines.anew import anew
 from memtrace_collector.bench.pipelines.base import Bench, Ran, owner_of, told
 from memtrace_collector.bench.pipelines.neighbour import graph_of, neighbour_messages, neighbour_of
 from memtrace_collector.bench.pipelines.rag_finding import Finding, spoil
 from memtrace_collector.bench.pipelines.rag_index import SYSTEM, Chunk, Index
-from memtrace_collector.bench.pipelines.surface import Surface, surface
+from memtrace_collector.bench.pipelines.surface import Surface
 from memtrace_collector.bench.pipelines.vectors import StandInEmbeddings
 from memtrace_collector.bench.planned import PlannedCase
 from memtrace_collector.bench.plantings import Plantings
@@ -24,19 +25,6 @@ from memtrace_collector.bench.stand_in.model import StandIn
 
 _SHARED = 0.5
 """Part of the dialogue that is in the corpus: minutes of meetings, as it were."""
-
-
-class Rag:
-    """The pipeline."""
-
-    name = RAG
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def run(self, case: PlannedCase, plantings: Plantings, model: StandIn) -> Ran:
-        """See :class:`base.Pipeline`."""
-        return _Assistant(self._bench, model, surface(case, {}), plantings).run(case)
 
 
 class _Assistant:
@@ -101,5 +89,8 @@ def corpus_of(case: PlannedCase) -> str:
     return f"corpus:{case.owner}-team"
 
 
+rag = anew(RAG, _Assistant, {})
+
+
 if __name__ == "__main__":
-    sys.exit(runner.main(Rag))
+    sys.exit(runner.main(rag))

@@ -15,13 +15,14 @@ import memtrace_otel as memtrace
 from memtrace_collector.bench.dialogue import Message
 from memtrace_collector.bench.faults import STAGED
 from memtrace_collector.bench.pipelines import runner, staged_forming, turn
+from memtrace_collector.bench.pipelines.anew import anew
 from memtrace_collector.bench.pipelines.base import Bench, Ran, owner_of, told
 from memtrace_collector.bench.pipelines.neighbour import graph_of, neighbour_messages, neighbour_of
 from memtrace_collector.bench.pipelines.staged_finding import Finding
 from memtrace_collector.bench.pipelines.staged_keeping import consolidate, write_page
 from memtrace_collector.bench.pipelines.staged_units import SYSTEM, Units
 from memtrace_collector.bench.pipelines.staged_writing import Writing
-from memtrace_collector.bench.pipelines.surface import Surface, surface
+from memtrace_collector.bench.pipelines.surface import Surface
 from memtrace_collector.bench.planned import PlannedCase
 from memtrace_collector.bench.plantings import Plantings
 from memtrace_collector.bench.stand_in.model import StandIn
@@ -49,19 +50,6 @@ NEEDS = {
     **dict.fromkeys(("missed", "below_the_limit", "wrong_namespace"), _ONE_SEARCH),
 }
 """What of the surface each kind needs; see :func:`surface.surface`."""
-
-
-class Staged:
-    """The pipeline."""
-
-    name = STAGED
-
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-
-    def run(self, case: PlannedCase, plantings: Plantings, model: StandIn) -> Ran:
-        """See :class:`base.Pipeline`."""
-        return _Agent(self._bench, model, surface(case, NEEDS), plantings).run(case)
 
 
 class _Agent:
@@ -158,5 +146,8 @@ class _Agent:
         Finding(self._model, self._surface, units).find(query)
 
 
+staged = anew(STAGED, _Agent, NEEDS)
+
+
 if __name__ == "__main__":
-    sys.exit(runner.main(Staged))
+    sys.exit(runner.main(staged))

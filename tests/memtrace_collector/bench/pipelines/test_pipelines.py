@@ -16,11 +16,11 @@ from opentelemetry.trace import format_span_id
 
 from memtrace_collector.bench.dialogue import Message, Question
 from memtrace_collector.bench.faults import KINDS, LANGGRAPH, LONG_CONTEXT, RAG, STAGED
-from memtrace_collector.bench.pipelines.langgraph import LangGraph
-from memtrace_collector.bench.pipelines.long_context import LongContext
-from memtrace_collector.bench.pipelines.rag import Rag
+from memtrace_collector.bench.pipelines.langgraph import langgraph
+from memtrace_collector.bench.pipelines.long_context import long_context
+from memtrace_collector.bench.pipelines.rag import rag
 from memtrace_collector.bench.pipelines.runner import MakePipeline, run_cases
-from memtrace_collector.bench.pipelines.staged import Staged
+from memtrace_collector.bench.pipelines.staged import staged
 from memtrace_collector.bench.planned import Outcome, PlannedCase
 from memtrace_collector.bench.planning.drafts import Draft, Material, draft
 from memtrace_collector.bench.planning.plan import with_own_ids
@@ -28,10 +28,10 @@ from memtrace_otel import semconv
 from tests.memtrace_collector.bench import bench_kit as kit
 
 PIPELINES: dict[str, MakePipeline] = {
-    LANGGRAPH: LangGraph,
-    RAG: Rag,
-    LONG_CONTEXT: LongContext,
-    STAGED: Staged,
+    LANGGRAPH: langgraph,
+    RAG: rag,
+    LONG_CONTEXT: long_context,
+    STAGED: staged,
 }
 POOL = ("a violin", "Copenhagen", "310 francs", "the third of June", "Wednesday evenings")
 TEMPORAL = ("date_stripped", "re_stamped")
