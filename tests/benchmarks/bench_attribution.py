@@ -14,7 +14,6 @@ and values from the store by key and decoding them; ``json``, decoding the same 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import statistics
@@ -24,6 +23,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
 from owner_graph import GRAPH, Owner, Planted, batches
 
 from memtrace_collector.attribution.attribute import attribute
@@ -72,7 +72,7 @@ def build(folder: Path, size: int, cases: int) -> tuple[SqliteFactStore, Owner]:
 
 
 def sample(store: SqliteFactStore, planted: Planted, mode: str) -> Sample:
-    flag = planted.flag if mode != "none" else dataclasses.replace(planted.flag, expected=None)
+    flag = planted.flag if mode != "none" else structs.replace(planted.flag, expected=None)
     given = mode == "given"
     found: list[Case] = []
     verdicts: list[str] = []
@@ -83,7 +83,7 @@ def sample(store: SqliteFactStore, planted: Planted, mode: str) -> Sample:
     refs = {ref for item in case.operations.values() for ref in named_by(item)} & set(case.texts)
     facts_reader.decoded.cache_clear()
     rows = timed(lambda: (store.operations(GRAPH, operations), store.values(GRAPH, refs)))
-    packed = [json.dumps(dataclasses.asdict(item)) for item in case.operations.values()]
+    packed = [json.dumps(structs.asdict(item)) for item in case.operations.values()]
     packed += [json.dumps(text) for text in case.texts.values()]
     decoding = timed(lambda: [json.loads(item) for item in packed])
     return Sample(

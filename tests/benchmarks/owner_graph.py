@@ -7,9 +7,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from memtrace_collector.graph.facts import Decision, Dropped, Flag, Operation, SpanFacts, Value
 from memtrace_collector.graph.facts import Sequence as Number

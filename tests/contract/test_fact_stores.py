@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.graph.facts import Dropped, Flag, Operation, Sequence, SpanFacts, Value
 from memtrace_collector.graph.reader import Near
@@ -129,7 +129,7 @@ def test_the_numbers_of_a_process_are_told_in_unbroken_runs(store: FactStore) ->
 
 
 def test_no_lookup_crosses_graphs(store: FactStore) -> None:
-    other = dataclasses.replace(ADDED, span_id="ab" * 8, graph_id="user:eve")
+    other = structs.replace(ADDED, span_id="ab" * 8, graph_id="user:eve")
     put(store, *facts(ADDED, other))
     assert store.producers(GRAPH, ["mem:s:1@a"]) == {"mem:s:1@a": [ADDED]}
     assert store.operations(GRAPH, [other.key]) == {}
@@ -146,7 +146,7 @@ def test_a_repeat_is_counted_and_changes_nothing(store: FactStore) -> None:
 
 @pytest.mark.parametrize("late_first", [True, False])
 def test_of_two_contents_of_a_span_the_later_end_wins(store: FactStore, late_first: bool) -> None:
-    late = dataclasses.replace(
+    late = structs.replace(
         ADDED, outputs=("mem:s:1@z",), end_ns=ADDED.end_ns + 5, digest="0", response_id="r"
     )
     first, second = (late, ADDED) if late_first else (ADDED, late)
@@ -160,13 +160,13 @@ def test_of_two_contents_of_a_span_the_later_end_wins(store: FactStore, late_fir
 
 
 def test_of_two_contents_with_one_end_the_greater_digest_wins(store: FactStore) -> None:
-    one, two = (dataclasses.replace(ADDED, digest=digest) for digest in ("aa", "bb"))
+    one, two = (structs.replace(ADDED, digest=digest) for digest in ("aa", "bb"))
     assert put(store, *facts(two, one)) == Applied({(two.system, two.step): 1}, 0, 1)
     assert list(store.all_operations(GRAPH)) == [two]
 
 
 def test_a_span_that_moves_to_another_graph_leaves_the_first(store: FactStore) -> None:
-    moved = dataclasses.replace(ADDED, graph_id="user:eve", end_ns=ADDED.end_ns + 1, digest="0")
+    moved = structs.replace(ADDED, graph_id="user:eve", end_ns=ADDED.end_ns + 1, digest="0")
     put(store, *facts(ADDED))
     put(store, *facts(moved))
     assert [item.graph_id for item in store.graphs()] == ["user:eve"]
@@ -208,7 +208,7 @@ def test_search_finds_words_in_any_case_accent_and_script(store: FactStore) -> N
         "ctx:5@a": "Lisbon, Lisbon, Lisbon",
     }
     put(store, *facts(ADDED, values=texts))
-    put(store, *facts(dataclasses.replace(ADDED, graph_id="user:eve"), values=texts))
+    put(store, *facts(structs.replace(ADDED, graph_id="user:eve"), values=texts))
 
     def found(text: str, *kinds: str) -> list[str]:
         return [item.ref for item in store.search_values(GRAPH, text, kinds)]
@@ -254,8 +254,8 @@ def test_changes_come_once_each_in_order_and_only_when_something_changed(store: 
     put(store, *facts(ADDED), SpanFacts(flags=(flag,)))
     again = store.changes(first.until)
     assert (again.flags, again.graph_ids) == ((), ())
-    other = dataclasses.replace(READ, graph_id="user:eve", span_id="ab" * 8)
-    later = dataclasses.replace(flag, at_ns=9, expected="tea")
+    other = structs.replace(READ, graph_id="user:eve", span_id="ab" * 8)
+    later = structs.replace(flag, at_ns=9, expected="tea")
     put(store, *facts(other), SpanFacts(flags=(later,)))
     put(store, *facts(READ))
     changes = store.changes(again.until)
@@ -287,8 +287,8 @@ def test_a_place_of_another_epoch_means_from_the_beginning(store: FactStore) -> 
 
 
 def test_sequences_join_numbers_of_all_graphs_and_end_with_a_farewell(store: FactStore) -> None:
-    one = dataclasses.replace(ADDED, sequence=Sequence("p", 1))
-    two = dataclasses.replace(READ, sequence=Sequence("p", 2), graph_id="user:eve")
+    one = structs.replace(ADDED, sequence=Sequence("p", 1))
+    two = structs.replace(READ, sequence=Sequence("p", 2), graph_id="user:eve")
     bye = SpanFacts(farewell=Sequence("p", 3), farewell_ns=99)
     put(store, SpanFacts(operation=two), bye, SpanFacts(operation=one), bye)
     numbers = store.sequence(["p", "unknown"])
@@ -297,7 +297,7 @@ def test_sequences_join_numbers_of_all_graphs_and_end_with_a_farewell(store: Fac
 
 
 def test_another_tenants_facts_are_not_seen(store: FactStore) -> None:
-    theirs = dataclasses.replace(ADDED, tenant="other")
+    theirs = structs.replace(ADDED, tenant="other")
     value = Value(graph_id=GRAPH, ref="msg:1@a", content="secret", tenant="other")
     flag = Flag(tenant="other", trace_id="aa", origin="x")
     put(
@@ -313,7 +313,7 @@ def test_another_tenants_facts_are_not_seen(store: FactStore) -> None:
 def test_hostile_references_and_names_are_only_data(store: FactStore) -> None:
     ref = "msg:'); DROP TABLE operation;--\x00%@a"
     graph_id = 'user:" OR 1=1 --'
-    hostile = dataclasses.replace(ADDED, outputs=(ref,), graph_id=graph_id)
+    hostile = structs.replace(ADDED, outputs=(ref,), graph_id=graph_id)
     put(store, *facts(hostile, values={ref: "'); DELETE FROM value;--"}))
     assert store.producers(graph_id, [ref]) == {ref: [hostile]}
     assert store.search_values(graph_id, "'); DELETE FROM value;--")[0].ref == ref

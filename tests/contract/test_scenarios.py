@@ -6,7 +6,6 @@ it (a write, the contents) may make the verdict vaguer, never turn it against so
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
@@ -132,7 +132,7 @@ def test_scenario_without_its_evidence_keeps_its_verdict(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_scenario_without_contents_claims_structure_only(name: str) -> None:
     facts, expected = told_facts(name)
-    verdict = verdict_from(dataclasses.replace(each, values=()) for each in facts)
+    verdict = verdict_from(structs.replace(each, values=()) for each in facts)
     allowed = {STAGE_OF[kind] for kind in expected.types} | {"unknown"}
     assert verdict.stage in allowed, verdict.explanation
     assert verdict.stage == "unknown" or verdict.basis == ("structure",)

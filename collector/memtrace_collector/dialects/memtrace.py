@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import structs
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_collector.dialects import attributes as attr
@@ -112,9 +113,7 @@ def _operation(
 def _with_truncated(operation: Operation, truncated: Mapping[str, int]) -> Operation:
     if truncated == operation.truncated:
         return operation
-    # dataclasses.replace costs more than the rest of the projection; the object is still private
-    object.__setattr__(operation, "truncated", truncated)
-    return operation
+    return structs.replace(operation, truncated=truncated)
 
 
 def _values(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
+from msgspec import structs
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
@@ -39,7 +39,7 @@ def read_span(
     flags = evaluation.event_flags(span, attributes, source, thresholds) if span.events else ()
     if flags:
         facts = facts or SpanFacts(tenant=source.tenant)
-        facts = dataclasses.replace(facts, flags=(*facts.flags, *flags))
+        facts = structs.replace(facts, flags=(*facts.flags, *flags))
     if facts is not None and not _identified(span):
         return SpanFacts(tenant=source.tenant, problems=("span without valid ids",))
     return facts

@@ -3,13 +3,17 @@
 Facts are keyed and self-contained: applying them in any order, any number of times, gives the
 same graph (DESIGN section 3.3). Trace and span ids are lower-case hex; times are integer
 nanoseconds since the Unix epoch; references are the strings of DESIGN section 3.1.
+
+The classes are msgspec Structs, so that building, encoding and decoding them run in C: change one
+with ``msgspec.structs.replace``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 DEFAULT_TENANT = "default"
 
@@ -57,12 +61,14 @@ class Sequence(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One memory operation. Tuples keep the sender's order; ``delivered`` is rank order.
 
     ``digest`` is SHA-256 over the span's deterministic protobuf bytes: of two contents of one
     span, the later ``end_ns`` wins, then the greater digest.
+
+    Encoded as an array in the order of the fields (:mod:`memtrace_collector.store.encoding`):
+    another field goes to the end and has a default.
     """
 
     graph_id: str
@@ -121,8 +127,7 @@ class Operation:
         return next((score for ref, score in pairs if ref == reference), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Value(Struct, frozen=True, kw_only=True, gc=False):
     """The content of a variable version, as captured.
 
     ``content`` is a text, or a list of texts and ``{"ref": reference}`` to be expanded.
@@ -138,8 +143,7 @@ class Value:
     verified: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
+class Flag(Struct, frozen=True, kw_only=True, gc=False):
     """Somebody says that an answer is wrong (or, with ``expected``, what it should have been).
 
     Exactly one target is meant, in this order: span, trace, response, conversation; what is
@@ -172,8 +176,7 @@ class Flag:
         return f"conversation:{self.conversation_id}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanFacts:
+class SpanFacts(Struct, frozen=True, kw_only=True):
     """Everything one span (or log record) says."""
 
     tenant: str = DEFAULT_TENANT

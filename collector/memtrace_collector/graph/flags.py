@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec import structs
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey
 from memtrace_collector.graph.reader import GraphReader
@@ -79,7 +80,7 @@ def _merged(given: Sequence[Flag]) -> Flag:
     others = [flag for flag in given if flag.evidence]
     if best.evidence or not others:
         return best
-    return replace(best, evidence=max(others, key=lambda flag: flag.at_ns).evidence)
+    return structs.replace(best, evidence=max(others, key=lambda flag: flag.at_ns).evidence)
 
 
 def _below(operations: list[Operation], span_id: str) -> Operation | None:

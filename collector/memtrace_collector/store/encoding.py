@@ -1,11 +1,9 @@
-"""Operations, values and flags as compact bytes: msgpack arrays, field order fixed by a version."""
+"""Operations, values and flags as compact bytes: msgpack, arrays in a fixed order of fields."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
-import typing
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,22 +11,22 @@ import msgspec
 from memtrace_collector.graph.facts import Flag, Operation, Value
 from memtrace_otel import variables
 
-_KEY_FIELDS = frozenset(("tenant", "graph_id", "trace_id", "span_id"))
-_FIELDS = tuple(
-    field.name for field in dataclasses.fields(Operation) if field.name not in _KEY_FIELDS
-)
-_TYPES = typing.get_type_hints(Operation)
+FORM = b"\x01"
+"""First byte of an operation's body. Fields that are added at the end need no other form: a
+shorter array is read with their defaults."""
+_ARRAY = b"\xdc"
+"""msgpack's mark of an array whose length takes the next two bytes."""
+_LENGTH = slice(1, 3)
+_HEAD_BYTES = 3
 _KEYS_KEPT = 1 << 16
 _encoder = msgspec.msgpack.Encoder()
-_operation_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
-    tuple[tuple(_TYPES[name] for name in _FIELDS)]  # type: ignore[misc]  # built from the class
-)
+_operation_decoder = msgspec.msgpack.Decoder(Operation)
 _content_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(str | list[object])
 _flag_decoder = msgspec.msgpack.Decoder(Flag)
 
 
 class Place(NamedTuple):
-    """The key fields of an operation, which rows hold as columns."""
+    """The identity of an operation, which rows hold as columns."""
 
     tenant: str
     graph_id: str
@@ -37,14 +35,26 @@ class Place(NamedTuple):
 
 
 def operation_body(operation: Operation) -> bytes:
-    """Everything but the key fields."""
-    return _encoder.encode([getattr(operation, name) for name in _FIELDS])
+    """Everything but graph, trace and span, which are the first fields."""
+    keys = _keys(operation.graph_id, operation.trace_id, operation.span_id)
+    encoded = _encoder.encode(operation)
+    return FORM + encoded[_LENGTH] + encoded[_HEAD_BYTES + len(keys) :]
 
 
 def operation(body: bytes, place: Place) -> Operation:
-    """The inverse of :func:`operation_body`."""
-    fields = dict(zip(_FIELDS, _operation_decoder.decode(body)))
-    return Operation(**place._asdict(), **fields)
+    """The inverse of :func:`operation_body`.
+
+    Raises:
+        ValueError: the body is damaged, or in a form of another release.
+    """
+    if body[:1] != FORM:
+        raise ValueError(f"an operation in form {body[:1].hex()}; this release reads {FORM.hex()}")
+    keys = _keys(place.graph_id, place.trace_id, place.span_id)
+    return _operation_decoder.decode(_ARRAY + body[_LENGTH] + keys + body[_HEAD_BYTES:])
+
+
+def _keys(graph_id: str, trace_id: str, span_id: str) -> bytes:
+    return _encoder.encode((graph_id, trace_id, span_id))[1:]
 
 
 def value_content(value: Value) -> bytes:

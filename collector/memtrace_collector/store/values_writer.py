@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from memtrace_collector.graph import content, merge
 from memtrace_collector.graph.facts import Value
@@ -46,7 +47,7 @@ class ValueWriter:
         return {
             ref: (
                 row_id,
-                dataclasses.replace(
+                structs.replace(
                     wanted[ref],
                     content=encoding.content(body),
                     cut=bool(cut),

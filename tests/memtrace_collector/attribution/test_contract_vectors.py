@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.verdict import Verdict
@@ -76,7 +76,7 @@ def test_a_lost_span_never_shifts_the_blame_to_another_stage(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_texts_only_structure_is_claimed(name: str) -> None:
-    facts = [dataclasses.replace(each, values=()) for each in scenarios.facts(name)]
+    facts = [structs.replace(each, values=()) for each in scenarios.facts(name)]
     verdict = verdict_from(facts)
     assert verdict.stage in {expected_of(name)["stage"], "unknown"}, verdict.explanation
     assert verdict.stage == "unknown" or verdict.basis == ("structure",)

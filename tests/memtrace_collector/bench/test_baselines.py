@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.bench import baselines
 from memtrace_collector.bench.score import Judgement, Named, Row, Truth, mark
@@ -67,7 +68,7 @@ def test_the_last_operation_is_the_latest_before_the_answer(case: Case) -> None:
 
 def test_the_deepest_span_in_error_is_named_where_there_is_one(case: Case) -> None:
     trace = [o for o in case.operations.values() if o.trace_id == case.answer.trace_id]
-    failed = replace(min(trace, key=lambda item: item.start_ns), error_type="TimeoutError")
+    failed = structs.replace(min(trace, key=lambda item: item.start_ns), error_type="TimeoutError")
     broken = replace(case, operations={**case.operations, failed.key: failed})
     assert baselines.guesses(broken)[baselines.DEEPEST_ERROR].span_id == failed.span_id
     assert baselines.guesses(case)[baselines.DEEPEST_ERROR].span_id != failed.span_id
@@ -75,7 +76,7 @@ def test_the_deepest_span_in_error_is_named_where_there_is_one(case: Case) -> No
 
 def test_an_error_in_another_trace_is_not_seen_by_jaegers_heuristic(case: Case) -> None:
     other = next(o for o in case.operations.values() if o.trace_id != case.answer.trace_id)
-    failed = replace(other, error_type="TimeoutError")
+    failed = structs.replace(other, error_type="TimeoutError")
     broken = replace(case, operations={**case.operations, failed.key: failed})
     assert baselines.guesses(broken)[baselines.DEEPEST_ERROR].span_id != failed.span_id
 

@@ -5,10 +5,11 @@ Recorded scores, ranks and limits decide; where they do not, the caller says wha
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Container, Sequence
 from typing import NamedTuple
+
+from msgspec import structs
 
 from memtrace_collector.graph.facts import Operation
 
@@ -132,7 +133,7 @@ def in_place_of(op: Operation, ref: str, old: str) -> Placed | None:
 def with_delivered(op: Operation, delivered: tuple[str, ...]) -> Operation:
     """The read as it would have been recorded, had it delivered these."""
     scores = tuple(score_of(op, ref) for ref in delivered)
-    return dataclasses.replace(op, delivered=delivered, scores=scores)
+    return structs.replace(op, delivered=delivered, scores=scores)
 
 
 def _placed(

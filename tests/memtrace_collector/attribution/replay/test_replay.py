@@ -9,6 +9,7 @@ import socket
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.replay.outcome import Step
@@ -183,7 +184,7 @@ def test_without_content_nothing_is_asked(name: str) -> None:
 def test_a_prompt_that_is_not_whole_is_cut() -> None:
     case = cases.vector("ranked_out")
     context = next(ref for ref in case.values if ref.startswith("ctx:"))
-    cut = dataclasses.replace(case.values[context], cut=True)
+    cut = structs.replace(case.values[context], cut=True)
     shortened = dataclasses.replace(case, values={**case.values, context: cut})
     with OpenAIStub() as stub:
         replay = cases.replay(shortened, stub.base_url, attribute(case))
@@ -217,7 +218,7 @@ def test_a_budget_that_does_not_reach_for_all_runs_is_not_begun() -> None:
 
 def test_without_an_expected_answer_no_reply_can_be_read() -> None:
     case = cases.vector("ranked_out")
-    flag = dataclasses.replace(case.flag, expected=None)
+    flag = structs.replace(case.flag, expected=None)
     with OpenAIStub() as stub:
         replay = cases.replay(dataclasses.replace(case, flag=flag), stub.base_url, attribute(case))
     assert (replay.result, replay.missing) == ("partly", "no_expected")

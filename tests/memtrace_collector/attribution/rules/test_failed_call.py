@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from msgspec import structs
 
 from tests.contract.held_out.story import Story
 from tests.contract.test_scenarios import scenarios, verdict_from
@@ -18,8 +18,8 @@ def failed(reply: str) -> Story:
 
 def with_failed_answer(story: Story) -> list[scenarios.SpanFacts]:
     return [
-        dataclasses.replace(
-            each, operation=dataclasses.replace(each.operation, error_type="openai.APIError")
+        structs.replace(
+            each, operation=structs.replace(each.operation, error_type="openai.APIError")
         )
         if each.operation and each.operation.step == "answer"
         else each

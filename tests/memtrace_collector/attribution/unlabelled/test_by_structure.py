@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
+from msgspec import structs
 
 from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
 from tests.contract.held_out.registry import SCENARIOS
@@ -50,10 +49,10 @@ def test_without_contents_a_batch_that_says_not_what_it_made_of_which_is_left_op
     for name in NAMES[::5]:
         facts, expected = told_facts(name)
         unread = [
-            dataclasses.replace(
+            structs.replace(
                 each,
                 values=(),
-                operation=each.operation and dataclasses.replace(each.operation, edges=()),
+                operation=each.operation and structs.replace(each.operation, edges=()),
             )
             for each in facts
         ]

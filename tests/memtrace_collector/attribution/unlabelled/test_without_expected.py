@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from functools import cache
 
 import pytest
+from msgspec import structs
 
 from memtrace_collector.attribution.verdict import STAGE_OF, Verdict
 from memtrace_collector.graph.facts import SpanFacts
@@ -19,11 +19,9 @@ UNKNOWN = "insufficient_evidence"
 def unsaid(facts: Iterable[SpanFacts]) -> list[SpanFacts]:
     """The same spans with flags that only say: this was wrong."""
     return [
-        dataclasses.replace(
+        structs.replace(
             each,
-            flags=tuple(
-                dataclasses.replace(flag, expected=None, evidence=()) for flag in each.flags
-            ),
+            flags=tuple(structs.replace(flag, expected=None, evidence=()) for flag in each.flags),
         )
         for each in facts
     ]

@@ -9,9 +9,10 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from memtrace_collector.graph.facts import Flag, Operation, SpanFacts
 from memtrace_collector.log.position import LogPosition

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.verdict import Verdict
@@ -433,7 +434,7 @@ def test_what_a_model_found_stands_until_the_rules_find_something_new(
     (by_rules,) = worker.look()
 
     def model(case: Case) -> Verdict:
-        return replace(attribute(case), method="model", score=0.5)
+        return dataclasses.replace(attribute(case), method="model", score=0.5)
 
     (by_model,) = worker.run_once(judge=model)
     assert (by_model["revision"], by_model["method"]) == (2, "model")
