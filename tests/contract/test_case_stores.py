@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.store.base import CaseStore, OutboxEntry
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store.base import (
+    DEFAULT_DESTINATION,
+    CaseStore,
+    Change,
+    ErasedCases,
+    OutboxEntry,
+)
+from memtrace_collector.store.queue import JUDGED, WAITING, QueuedCase, Schedule
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 
 MAKERS: dict[str, Callable[[Path], CaseStore]] = {
@@ -27,15 +35,31 @@ def verdict(case_id: str, revision: int, graph_id: str = "g") -> dict[str, objec
     return {"id": case_id, "revision": revision, "graph_id": graph_id, "created": created}
 
 
-def entry(entry_id: str, not_before_ns: int = 0) -> OutboxEntry:
+def entry(
+    entry_id: str,
+    not_before_ns: int = 0,
+    destination: str = DEFAULT_DESTINATION,
+    case_id: str = "c",
+) -> OutboxEntry:
     return OutboxEntry(
         id=entry_id,
-        case_id="c",
+        case_id=case_id,
         revision=1,
         signal="traces",
         payload=b"\x00bytes",
+        destination=destination,
         not_before_ns=not_before_ns,
     )
+
+
+def judged(store: CaseStore, case_id: str, graph_id: str, *concerns: str) -> None:
+    """A case of a graph with a verdict and a row in the outbox."""
+    store.announce([QueuedCase(case_id, "aa", "bb", graph_id)], (), None, 0)
+    lease = store.claim(case_id, "worker", 0, 10)
+    assert lease is not None
+    schedule = Schedule(state=JUDGED, graph_ids=[graph_id, *concerns])
+    row = entry(f"{case_id}/row", case_id=case_id)
+    assert store.release(lease, schedule, 1, verdict(case_id, 1, graph_id), [row])
 
 
 def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
@@ -108,3 +132,104 @@ def test_what_was_delivered_cannot_fail_afterwards(store: CaseStore) -> None:
     store.outbox_delivered("a", 1)
     store.outbox_failed("a", "late answer", retry_at_ns=2)
     assert store.outbox_counts()["delivered"] == 1
+
+
+@pytest.mark.fault("F22")
+def test_each_destination_has_a_state_and_a_back_off_of_its_own(store: CaseStore) -> None:
+    store.enqueue([entry("a", destination="dead"), entry("a", destination="alive")])
+    store.outbox_failed("a", "down", 50, "dead")
+    assert [item.destination for item in store.outbox_due(9, destination="alive")] == ["alive"]
+    store.outbox_delivered("a", 1, "alive")
+    assert store.outbox_due(49, destination="dead") == []
+    (waiting,) = store.outbox_due(50, destination="dead")
+    assert (waiting.attempts, waiting.last_error) == (1, "down")
+    assert store.outbox_due(50, destination="alive") == store.outbox_due(50) == []
+    store.enqueue([entry("a", destination="alive")])
+    assert store.outbox_counts() == {"pending": 1, "delivered": 1, "abandoned": 0}
+
+
+@pytest.mark.fault("F22")
+def test_rows_that_were_given_up_are_listed_and_can_be_tried_again(store: CaseStore) -> None:
+    store.enqueue([entry("a"), entry("b", destination="other"), entry("d")])
+    store.outbox_failed("b", "other: 400", None, "other")
+    store.outbox_failed("a", "400", None)
+    assert [(item.id, item.last_error) for item in store.outbox_abandoned()] == [
+        ("a", "400"),
+        ("b", "other: 400"),
+    ]
+    assert len(store.outbox_abandoned(limit=1)) == 1
+    assert store.outbox_reopen(7) == 2 and store.outbox_abandoned() == []
+    (again,) = store.outbox_due(7, destination="other")
+    assert (again.id, again.attempts, again.last_error) == ("b", 0, "")
+    assert [item.id for item in store.outbox_due(7)] == ["d", "a"]
+
+
+def test_places_in_the_log_are_kept_by_name(store: CaseStore) -> None:
+    assert store.cursor("forward:a") == START
+    store.set_cursor("forward:a", LogPosition(2, 7))
+    store.set_cursor("forward:b", LogPosition(1, 1))
+    store.set_cursor("forward:a", LogPosition(3, 0))
+    assert store.cursor("forward:a") == LogPosition(3, 0)
+    assert store.for_tenant("other").cursor("forward:b") == LogPosition(1, 1)
+
+
+@pytest.mark.fault("F32")
+def test_a_tenant_sees_and_changes_nothing_of_another(store: CaseStore) -> None:
+    other = store.for_tenant("other")
+    assert (store.tenant, other.tenant) == ("default", "other")
+    judged(store, "c", "g")
+    store.announce([], (), Change(5, 7), 0)
+    assert other.verdict("c") is None and other.verdicts() == [] == other.verdicts(history=True)
+    assert other.verdict_counts() == {} and other.read_until() is None
+    assert other.outbox_due(99) == [] == other.queued() and other.claim("c", "w", 0, 10) is None
+    other.outbox_delivered("c/row", 1)
+    other.outbox_failed("c/row", "error", None)
+    other.announce([], ["g"], Change(6, 1), 5)
+    assert sum(other.queue_counts().values()) == sum(other.outbox_counts().values()) == 0
+    assert other.erase(None) == ErasedCases(0, 0, 0, 0)
+    assert store.outbox_counts()["pending"] == 1 and store.verdict("c") == verdict("c", 1)
+    assert store.take("worker", 10**18, 10) == [] and store.read_until() == Change(5, 7)
+
+
+@pytest.mark.fault("F32")
+def test_tenants_may_use_the_same_ids(store: CaseStore) -> None:
+    other = store.for_tenant("other")
+    for each in (store, other):
+        judged(each, "c", "g")
+    other.outbox_delivered("c/row", 1)
+    assert store.outbox_counts()["pending"] == other.outbox_counts()["delivered"] == 1
+    assert store.tenants() == other.tenants() == ["default", "other"]
+    other.announce((), ["g"], None, 5)
+    assert store.take("worker", 5, 10) == [] and len(other.take("worker", 5, 10)) == 1
+
+
+def test_erasing_a_graph_leaves_no_row_of_it(store: CaseStore) -> None:
+    judged(store, "c", "gone")
+    judged(store, "d", "kept")
+    store.set_cursor("forward:a", LogPosition(2, 7))
+    assert store.erase("gone") == ErasedCases(tasks=1, concerns=1, verdicts=1, outbox=1)
+    assert store.erase("gone") == ErasedCases(0, 0, 0, 0)
+    assert [each.case_id for each in store.queued()] == ["d"]
+    assert store.verdicts(history=True) == [verdict("d", 1, "kept")]
+    assert [row.id for row in store.outbox_due(99)] == ["d/row"]
+    assert store.cursor("forward:a") == LogPosition(2, 7)
+
+
+def test_what_was_found_with_the_help_of_an_erased_graph_is_judged_again(store: CaseStore) -> None:
+    judged(store, "c", "kept", "gone")
+    lease = store.claim("c", "worker", 2, 10)
+    assert lease is not None
+    assert store.erase("gone") == ErasedCases(tasks=0, concerns=1, verdicts=1, outbox=1)
+    assert not store.release(lease, Schedule(state=JUDGED), 3, verdict("c", 2, "kept"))
+    assert store.verdict("c") is None and store.queue_counts()[WAITING] == 1
+    assert [each.case.case_id for each in store.take("worker", 3, 10)] == ["c"]
+
+
+def test_erasing_a_tenant_leaves_the_others(store: CaseStore) -> None:
+    other = store.for_tenant("other")
+    for each in (store, other):
+        judged(each, "c", "g")
+        each.announce([QueuedCase("u", response_id="r")], (), Change(5, 7), 0)
+    assert other.erase(None) == ErasedCases(tasks=2, concerns=1, verdicts=1, outbox=1)
+    assert store.tenants() == ["default"] and other.read_until() is None
+    assert store.unresolved() and store.verdict("c") and store.outbox_due(99)

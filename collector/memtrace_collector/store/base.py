@@ -84,20 +84,34 @@ class FactStore(GraphReader, Protocol):
     def close(self) -> None: ...
 
 
+DEFAULT_DESTINATION = "default"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxEntry:
     """One delivery to one destination; its bytes were fixed when the row was written."""
 
     id: str
-    """Deterministic: a second write of the same row changes nothing."""
+    """Deterministic, and unique among the rows of a tenant and destination: a second write of
+    the same row changes nothing."""
     case_id: str
     revision: int
     signal: str
     """``traces`` or ``logs``: which OTLP export request ``payload`` is."""
     payload: bytes
+    destination: str = DEFAULT_DESTINATION
     attempts: int = 0
     not_before_ns: int = 0
     last_error: str = ""
+
+
+class ErasedCases(NamedTuple):
+    """How many rows an erasure took out of a case store."""
+
+    tasks: int
+    concerns: int
+    verdicts: int
+    outbox: int
 
 
 class CaseQueue(Protocol):
@@ -175,10 +189,37 @@ class CaseQueue(Protocol):
 
 
 class CaseStore(CaseQueue, Protocol):
-    """Queue, verdicts and outbox: transactional, small, never on the ingest path.
+    """Queue, verdicts and outbox of one tenant: transactional, small, never on the ingest path.
 
-    ``now_ns`` is always passed in: the store reads no clock.
+    ``now_ns`` is always passed in: the store reads no clock. A row of the outbox belongs to one
+    destination, so that none holds up another.
     """
+
+    tenant: str
+
+    def for_tenant(self, tenant: str) -> CaseStore:
+        """The same store for another tenant; it shares the connections, and one
+        :meth:`close` closes them for all."""
+        ...
+
+    def tenants(self) -> list[str]:
+        """Every tenant of whom there is a case, a verdict or a row of the outbox, sorted."""
+        ...
+
+    def cursor(self, name: str) -> LogPosition:
+        """A place in the log, which all tenants share; ``START`` when it was never set."""
+        ...
+
+    def set_cursor(self, name: str, position: LogPosition) -> None: ...
+
+    def erase(self, graph_id: str | None) -> ErasedCases:
+        """Forget a graph, or (None) all of the tenant, so that no byte of it stays in a file.
+
+        What was found about answers of other graphs with the help of this one goes too; they
+        are due at once, to be judged without it. Who has a lease on such a case loses it.
+        Cursors stay. Idempotent.
+        """
+        ...
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """Store a verdict (JSON form, DESIGN 7) as its case's current one, with its outbox
@@ -209,16 +250,36 @@ class CaseStore(CaseQueue, Protocol):
         """Current verdicts by stage, type and method."""
         ...
 
-    def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]: ...
+    def outbox_due(
+        self, now_ns: int, limit: int = 100, destination: str = DEFAULT_DESTINATION
+    ) -> list[OutboxEntry]:
+        """Pending rows of one destination, the longest due first, equals as they were put."""
+        ...
 
-    def outbox_delivered(self, entry_id: str, now_ns: int) -> None: ...
+    def outbox_delivered(
+        self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION
+    ) -> None: ...
 
-    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None:
+    def outbox_failed(
+        self,
+        entry_id: str,
+        error: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> None:
         """``retry_at_ns=None``: given up, kept with its reason and counted."""
         ...
 
+    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
+        """Rows that were given up, of every destination, as they were put."""
+        ...
+
+    def outbox_reopen(self, now_ns: int) -> int:
+        """Make the rows that were given up due again, as if never tried; how many."""
+        ...
+
     def outbox_counts(self) -> dict[str, int]:
-        """Rows by state: pending, delivered, abandoned."""
+        """Rows by state, of every destination: pending, delivered, abandoned."""
         ...
 
     def close(self) -> None: ...

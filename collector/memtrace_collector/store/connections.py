@@ -72,6 +72,18 @@ class Connections:
                 raise
             self._writer.execute("COMMIT")
 
+    def scrub(self) -> None:
+        """Leave nothing of deleted rows in the file or in its write-ahead log.
+
+        Raises:
+            sqlite3.OperationalError: a reader or another process keeps old pages in use.
+        """
+        with self._writing:
+            self._writer.execute("VACUUM")
+            busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise sqlite3.OperationalError(f"{self.path.name} is in use: erased rows remain")
+
     def query(self, statement: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
         """Run a read on this thread's own connection."""
         return self.reader().execute(statement, parameters)

@@ -6,135 +6,177 @@ It is the only copy of what it holds, so every transaction is on disk before a c
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from memtrace_collector.graph.facts import DEFAULT_TENANT
+from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
-from memtrace_collector.store.base import OutboxEntry
+from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant
 from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _CACHE_KIB = 8 * 1024
-_ALL = "SELECT body FROM verdict WHERE true"
+_ALL = "SELECT body FROM verdict v WHERE tenant = ?1"
 _CURRENT = (
-    "SELECT body FROM verdict v WHERE revision ="
-    " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
+    "SELECT body FROM verdict v WHERE tenant = ?1 AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
 )
-
+_LAST = (
+    "SELECT body FROM verdict WHERE tenant = ?1 AND case_id = ?2"
+    " AND (?3 = '' OR json_extract(body, '$.method') = ?3) ORDER BY revision DESC LIMIT 1"
+)
 _COUNTS = (
-    "SELECT label, count(*) FROM verdict v WHERE revision ="
-    " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id) GROUP BY label"
+    "SELECT label, count(*) FROM verdict v WHERE tenant = ?1 AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " GROUP BY label"
 )
 _NEVER_SENT = (
-    "SELECT body FROM verdict v WHERE case_id > ? AND revision ="
-    " (SELECT max(revision) FROM verdict WHERE case_id = v.case_id)"
-    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.case_id = v.case_id"
-    " AND o.revision = v.revision) ORDER BY case_id LIMIT ?"
+    "SELECT body FROM verdict v WHERE tenant = ?1 AND case_id > ?2 AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.tenant = v.tenant"
+    " AND o.case_id = v.case_id AND o.revision = v.revision) ORDER BY case_id LIMIT ?3"
+)
+_ROWS = (
+    "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
+    " last_error FROM outbox WHERE tenant = ? AND state = ?"
+)
+_TENANTS = (
+    "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
 )
 
 
 class SqliteCaseStore(SqliteCaseQueue):
-    """Implements :class:`~memtrace_collector.store.base.CaseStore`."""
+    """Implements :class:`~memtrace_collector.store.base.CaseStore` for one tenant."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(
-            Connections(path, cases_schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB)
+    def __init__(self, path: Path, tenant: str = DEFAULT_TENANT) -> None:
+        connections = Connections(
+            path, cases_schema.CASES, synchronous="FULL", cache_kib=_CACHE_KIB
         )
+        super().__init__(connections, tenant)
+
+    def for_tenant(self, tenant: str) -> SqliteCaseStore:
+        store = copy.copy(self)
+        store.tenant = tenant
+        return store
+
+    def tenants(self) -> list[str]:
+        return sorted(tenant for (tenant,) in self._connections.query(_TENANTS))
+
+    def cursor(self, name: str) -> LogPosition:
+        row = self._connections.query(
+            "SELECT segment, offset FROM cursor WHERE name = ?", (name,)
+        ).fetchone()
+        return LogPosition(*row) if row else START
+
+    def set_cursor(self, name: str, position: LogPosition) -> None:
+        with self._connections.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO cursor VALUES (?, ?, ?)", (name, *position))
+
+    def erase(self, graph_id: str | None) -> ErasedCases:
+        with self._connections.transaction() as connection:
+            if graph_id is None:
+                erased = erase_tenant(connection, self.tenant)
+            else:
+                erased = erase_graph(connection, self.tenant, graph_id)
+        self._connections.scrub()
+        return erased
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """See :meth:`CaseStore.save_verdict`; ``verdict`` needs ``id``, ``revision``,
         ``graph_id`` and ``created``."""
         with self._connections.transaction() as connection:
-            return put_verdict(connection, verdict, outbox)
+            return put_verdict(connection, self.tenant, verdict, outbox)
 
     def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
         with self._connections.transaction() as connection:
-            put_outbox(connection, outbox)
+            put_outbox(connection, self.tenant, outbox)
 
     def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
-        row = self._connections.query(
-            "SELECT body FROM verdict WHERE case_id = ?1"
-            " AND (?2 = '' OR json_extract(body, '$.method') = ?2) ORDER BY revision DESC LIMIT 1",
-            (case_id, method),
-        ).fetchone()
+        row = self._connections.query(_LAST, (self.tenant, case_id, method)).fetchone()
         return _verdict(row) if row else None
 
     def verdicts(
         self, graph_id: str | None = None, *, history: bool = False
     ) -> list[dict[str, object]]:
         rows = self._connections.query(
-            f"{_ALL if history else _CURRENT} AND (?1 IS NULL OR graph_id = ?1)"
+            f"{_ALL if history else _CURRENT} AND (?2 IS NULL OR graph_id = ?2)"
             " ORDER BY created, case_id, revision",
-            (graph_id,),
+            (self.tenant, graph_id),
         )
         return [_verdict(row) for row in rows]
 
     def verdict_counts(self) -> dict[tuple[str, str, str], int]:
-        rows = self._connections.query(_COUNTS)
         counts = {}
-        for label, count in rows:
+        for label, count in self._connections.query(_COUNTS, (self.tenant,)):
             stage, error_type, method = json.loads(label)
             counts[stage, error_type, method] = count
         return counts
 
     def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
-        return [_verdict(row) for row in self._connections.query(_NEVER_SENT, (after, limit))]
+        rows = self._connections.query(_NEVER_SENT, (self.tenant, after, limit))
+        return [_verdict(row) for row in rows]
 
-    def outbox_due(self, now_ns: int, limit: int = 100) -> list[OutboxEntry]:
+    def outbox_due(
+        self, now_ns: int, limit: int = 100, destination: str = DEFAULT_DESTINATION
+    ) -> list[OutboxEntry]:
         rows = self._connections.query(
-            "SELECT id, case_id, revision, signal, payload, attempts, not_before_ns, last_error"
-            " FROM outbox WHERE state = ? AND not_before_ns <= ?"
-            " ORDER BY not_before_ns, rowid LIMIT ?",
-            (PENDING, now_ns, limit),
+            f"{_ROWS} AND destination = ? AND not_before_ns <= ?"
+            " ORDER BY not_before_ns, number LIMIT ?",
+            (self.tenant, PENDING, destination, now_ns, limit),
         )
-        return [
-            OutboxEntry(
-                id=entry_id,
-                case_id=case_id,
-                revision=revision,
-                signal=signal,
-                payload=payload,
-                attempts=attempts,
-                not_before_ns=not_before_ns,
-                last_error=last_error,
-            )
-            for (
-                entry_id,
-                case_id,
-                revision,
-                signal,
-                payload,
-                attempts,
-                not_before_ns,
-                last_error,
-            ) in rows
-        ]
+        return [_entry(row) for row in rows]
 
-    def outbox_delivered(self, entry_id: str, now_ns: int) -> None:
+    def outbox_delivered(
+        self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION
+    ) -> None:
         with self._connections.transaction() as connection:
             connection.execute(
                 "UPDATE outbox SET state = ?, delivered_ns = ?, attempts = attempts + 1"
-                " WHERE id = ? AND state = ?",
-                (DELIVERED, now_ns, entry_id, PENDING),
+                " WHERE tenant = ? AND destination = ? AND id = ? AND state = ?",
+                (DELIVERED, now_ns, self.tenant, destination, entry_id, PENDING),
             )
 
-    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None:
+    def outbox_failed(
+        self,
+        entry_id: str,
+        error: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> None:
         state = ABANDONED if retry_at_ns is None else PENDING
         with self._connections.transaction() as connection:
             connection.execute(
                 "UPDATE outbox SET state = ?, attempts = attempts + 1, last_error = ?,"
-                " not_before_ns = ifnull(?, not_before_ns) WHERE id = ? AND state = ?",
-                (state, error, retry_at_ns, entry_id, PENDING),
+                " not_before_ns = ifnull(?, not_before_ns)"
+                " WHERE tenant = ? AND destination = ? AND id = ? AND state = ?",
+                (state, error, retry_at_ns, self.tenant, destination, entry_id, PENDING),
             )
 
-    def outbox_counts(self) -> dict[str, int]:
-        counts = {PENDING: 0, DELIVERED: 0, ABANDONED: 0}
-        counts.update(
-            self._connections.query("SELECT state, count(*) FROM outbox GROUP BY state").fetchall()
+    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
+        rows = self._connections.query(
+            f"{_ROWS} ORDER BY number LIMIT ?", (self.tenant, ABANDONED, limit)
         )
-        return counts
+        return [_entry(row) for row in rows]
+
+    def outbox_reopen(self, now_ns: int) -> int:
+        with self._connections.transaction() as connection:
+            return connection.execute(
+                "UPDATE outbox SET state = ?, attempts = 0, last_error = '', not_before_ns = ?"
+                " WHERE tenant = ? AND state = ?",
+                (PENDING, now_ns, self.tenant, ABANDONED),
+            ).rowcount
+
+    def outbox_counts(self) -> dict[str, int]:
+        rows = self._connections.query(
+            "SELECT state, count(*) FROM outbox WHERE tenant = ? GROUP BY state", (self.tenant,)
+        )
+        return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows.fetchall())
 
     def close(self) -> None:
         self._connections.close()
@@ -143,3 +185,19 @@ class SqliteCaseStore(SqliteCaseQueue):
 def _verdict(row: tuple[str]) -> dict[str, object]:
     verdict: dict[str, object] = json.loads(row[0])
     return verdict
+
+
+def _entry(row: tuple[Any, ...]) -> OutboxEntry:
+    entry_id, case_id, revision, signal, payload, destination, *tried = row
+    attempts, not_before_ns, last_error = tried
+    return OutboxEntry(
+        id=entry_id,
+        case_id=case_id,
+        revision=revision,
+        signal=signal,
+        payload=payload,
+        destination=destination,
+        attempts=attempts,
+        not_before_ns=not_before_ns,
+        last_error=last_error,
+    )

@@ -85,14 +85,14 @@ def worker(folder: Path, round_number: int, at: Kill) -> None:
         at("after judging")
         return verdict
 
-    def put_outbox(connection: Any, outbox: Any) -> None:
+    def put_outbox(connection: Any, tenant: str, outbox: Any) -> None:
         def passing() -> Iterator[Any]:
             for entry in outbox:
                 at("inside outbox")
                 yield entry
 
         at("between verdict and outbox")
-        genuine(connection, passing())
+        genuine(connection, tenant, passing())
 
     genuine, sqlite_queue.put_outbox = sqlite_queue.put_outbox, put_outbox
     offset_ns = int(round_number * 2 * LEASE_SECONDS * _NS)

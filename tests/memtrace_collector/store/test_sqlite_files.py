@@ -17,6 +17,7 @@ from memtrace_collector.errors import DamagedError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema, facts_schema, schema
+from memtrace_collector.store.base import Change, ErasedCases
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -102,6 +103,48 @@ def test_a_case_file_of_the_first_release_keeps_its_verdicts_and_outbox(tmp_path
         assert [each["id"] for each in store.verdicts()] == ["c"]
         assert store.verdict_counts() == {("update", "overwritten", "rules"): 1}
         assert store.queued() == [] and store.read_until() is None
+
+
+def test_a_case_file_of_one_tenant_keeps_everything(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        schema.migrate(connection, cases_schema.CASES[:3], path.name)
+        connection.executescript(
+            "INSERT INTO task(case_id, trace_id, span_id, graph_id, answered_ns, response_id,"
+            " conversation_id, state, since_ns, due_ns, attempts)"
+            " VALUES ('c', 'aa', 'bb', 'g', 7, '', '', 'waiting', 1, 2, 1);"
+            "INSERT INTO concern VALUES ('g', 'c');"
+            "INSERT INTO verdict VALUES ('c', 1, 'g', '2026', '{}');"
+            "INSERT INTO outbox(id, case_id, revision, signal, payload, attempts, last_error)"
+            " VALUES ('z', 'c', 1, 'logs', x'00', 3, '503'), ('a', 'c', 1, 'traces', x'01', 0, '');"
+            "INSERT INTO read_until VALUES (0, 5, 7);"
+        )
+    with closing(SqliteCaseStore(path)) as store:
+        assert store.tenants() == ["default"] and store.read_until() == Change(5, 7)
+        assert store.queued() == [QueuedCase("c", "aa", "bb", "g", 7)]
+        (lease,) = store.take("worker", now_ns=2, lease_ns=10)
+        assert (lease.attempts, lease.since_ns) == (2, 1)
+        tried, fresh = store.outbox_due(0)
+        assert (tried.id, tried.attempts, tried.last_error) == ("z", 3, "503")
+        assert (fresh.id, fresh.payload, fresh.destination) == ("a", b"\x01", "default")
+        assert store.erase("g") == ErasedCases(tasks=1, concerns=1, verdicts=1, outbox=2)
+
+
+def test_nothing_of_an_erased_graph_stays_in_the_files(tmp_path: Path) -> None:
+    secret = "The cat is called Schnurri"
+    with closing(SqliteCaseStore(tmp_path / "cases.db")) as store:
+        for case_id, graph_id in (("c", "gone"), ("d", "kept")):
+            body: dict[str, object] = {
+                "id": case_id,
+                "revision": 1,
+                "graph_id": graph_id,
+                "created": "2026",
+                "explanation": f"{secret} {graph_id} " * 400,
+            }
+            store.save_verdict(body, [])
+        store.erase("gone")
+        files = b"".join(each.read_bytes() for each in tmp_path.iterdir())
+    assert f"{secret} kept".encode() in files and f"{secret} gone".encode() not in files
 
 
 def test_a_fact_file_of_the_first_release_is_projected_anew(tmp_path: Path) -> None:
