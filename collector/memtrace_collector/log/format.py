@@ -20,6 +20,9 @@ from typing import Literal, NamedTuple
 from memtrace_collector.log.position import LogPosition
 
 Signal = Literal["traces", "logs"]
+Kind = Literal["traces", "logs", "control"]
+"""``control``: an order to whoever reads the log (see ``log/control.py``). It comes from the
+owner of the log; no request that is received can become one, and none is ever sent on."""
 Encoding = Literal["protobuf", "json"]
 
 MARKER = b"\xf5MTL"
@@ -32,17 +35,19 @@ _CHECK = struct.Struct("<I")
 _POSITION = struct.Struct("<QQ")
 HEAD_BYTES = _HEAD.size + _CHECK.size
 
-_KINDS: tuple[tuple[Signal, Encoding], ...] = (
+_KINDS: tuple[tuple[Kind, Encoding], ...] = (
     ("traces", "protobuf"),
     ("traces", "json"),
     ("logs", "protobuf"),
     ("logs", "json"),
+    ("control", "json"),
 )
+"""By the number in the frame, which never changes its meaning."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One OTLP export request as it came in.
+    """One OTLP export request as it came in, or a control record.
 
     ``body``: the request's bytes, untouched but for the transport's compression.
     ``time_ns``: when it was received, nanoseconds since the Unix epoch.
@@ -50,7 +55,7 @@ class LogRecord:
 
     tenant: str
     time_ns: int
-    signal: Signal
+    signal: Kind
     encoding: Encoding
     body: bytes
 
@@ -58,7 +63,7 @@ class LogRecord:
 class Head(NamedTuple):
     """A decoded and verified frame head. Sizes in bytes."""
 
-    signal: Signal
+    signal: Kind
     encoding: Encoding
     tenant_bytes: int
     body_bytes: int

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from memtrace_collector.log import files
 from memtrace_collector.log.durable_end import DurableEnd
 from memtrace_collector.log.errors import LogInUseError, LogOverloadedError, LogUnavailableError
 from memtrace_collector.log.format import LogRecord, encode, frame_bytes
@@ -31,6 +32,7 @@ from memtrace_collector.log.reader import (
     segment_numbers,
     segment_path,
 )
+from memtrace_collector.log.room import DiskRoom
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
 logger = logging.getLogger(__name__)
@@ -38,7 +40,6 @@ logger = logging.getLogger(__name__)
 SEGMENT_BYTES = 64 << 20
 MAX_QUEUED_BYTES = 256 << 20
 MAX_QUEUED_RECORDS = 10_000
-_MAX_VECTORS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class SegmentLog:
         segment_bytes: a segment that has reached this size is followed by a new one.
         fsync: False only where losing acknowledged data is acceptable (tests, imports).
         max_queued_bytes, max_queued_records: bounds of what waits for the disk.
+        room: what the disk still has for the log; default: all but the usual reserve.
 
     Raises:
         LogInUseError: another process owns the folder.
@@ -77,6 +79,7 @@ class SegmentLog:
         fsync: bool = True,
         max_queued_bytes: int = MAX_QUEUED_BYTES,
         max_queued_records: int = MAX_QUEUED_RECORDS,
+        room: DiskRoom | None = None,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -96,6 +99,8 @@ class SegmentLog:
         self._max_records = max_queued_records
         self._queue: deque[_Queued] = deque()
         self._queued_bytes = 0
+        self._writing_bytes = 0
+        self._room = room or DiskRoom(folder)
         self._closing = False
         self._changed = threading.Condition()
         self._grown = threading.Condition()
@@ -110,7 +115,7 @@ class SegmentLog:
 
         Raises:
             LogOverloadedError: the queue is full.
-            LogUnavailableError: the log is closed.
+            LogUnavailableError: the log is closed, or the disk nearly full.
             ValueError: the record is too long for a frame.
         """
         queued = _Queued(record, frame_bytes(record), Future())
@@ -121,6 +126,9 @@ class SegmentLog:
             if full or len(self._queue) >= self._max_records:
                 self._metrics.add("memtrace.log.refused", 1, reason="overloaded")
                 raise LogOverloadedError(f"{self._queued_bytes} bytes wait for the disk")
+            if not self._room.take(queued.size, self._queued_bytes + self._writing_bytes):
+                self._metrics.add("memtrace.log.refused", 1, reason="disk_nearly_full")
+                raise LogUnavailableError("the disk is nearly full")
             self._queue.append(queued)
             self._queued_bytes += queued.size
             self._changed.notify()
@@ -159,14 +167,14 @@ class SegmentLog:
             self._changed.wait_for(lambda: self._queue or self._closing)
             batch = list(self._queue)
             self._queue.clear()
-            self._queued_bytes = 0
+            self._writing_bytes, self._queued_bytes = self._queued_bytes, 0
         return batch
 
     def _commit(self, batch: list[_Queued]) -> None:
         if not batch:
             return
         try:
-            positions, end = self._writer.write([queued.record for queued in batch])
+            positions, end = self._write([queued.record for queued in batch])
         except Exception as error:
             self._metrics.add("memtrace.log.refused", len(batch), reason="unavailable")
             logger.error("log: %d records refused: %s", len(batch), error)
@@ -184,6 +192,13 @@ class SegmentLog:
         self._metrics.add("memtrace.log.bytes", sum(queued.size for queued in batch))
         for queued, position in zip(batch, positions):
             queued.future.set_result(position)
+
+    def _write(self, records: list[LogRecord]) -> tuple[list[LogPosition], LogPosition]:
+        """A control record ends its segment: what an order is about is never written to again."""
+        written = self._writer.write(records)
+        if any(record.signal == "control" for record in records):
+            self._writer.close()
+        return written
 
 
 class _SegmentWriter:
@@ -216,14 +231,15 @@ class _SegmentWriter:
             positions.append(position)
             parts += frame
             offset += sum(map(len, frame))
-        _write_all(fd, parts)
+        files.write_all(fd, parts)
         if self._fsync:
-            os.fdatasync(fd)
+            files.sync(fd)
         self._durable = offset
         self._dirty = False
         return positions, LogPosition(self._segment, offset)
 
     def close(self) -> None:
+        """Give up the open segment; the next record starts a new one."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -231,7 +247,7 @@ class _SegmentWriter:
     def _cut(self) -> None:
         """Give up the open segment at its durable end."""
         if self._fd is not None:
-            os.ftruncate(self._fd, self._durable)
+            files.cut(self._fd, self._durable)
             self.close()
         self._dirty = False
 
@@ -241,11 +257,9 @@ class _SegmentWriter:
             return self._fd
         self.close()
         self._segment += 1
-        path = segment_path(self._folder, self._segment)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        self._fd, self._durable = os.open(path, flags, 0o600), 0
+        self._fd, self._durable = files.create(segment_path(self._folder, self._segment)), 0
         if self._fsync:
-            _sync_folder(self._folder)
+            files.sync_folder(self._folder)
         return self._fd
 
 
@@ -274,9 +288,10 @@ def recover(folder: Path, on_damage: OnDamage = report_damage) -> Recovered:
         torn = file.seek(0, os.SEEK_END) - end.offset
         if torn:
             logger.warning("log segment %d: cut a torn tail of %d bytes", last, torn)
-            file.truncate(end.offset)
-        os.fsync(file.fileno())
-    _sync_folder(folder)
+            files.cut(file.fileno(), end.offset)
+        else:
+            os.fsync(file.fileno())
+    files.sync_folder(folder)
     return Recovered(end, torn)
 
 
@@ -293,23 +308,3 @@ def _take_ownership(folder: Path) -> int:
         os.close(fd)
         raise LogInUseError(f"{folder} is in use by another process") from error
     return fd
-
-
-def _write_all(fd: int, parts: list[bytes]) -> None:
-    """``writev`` everything, going on after short writes."""
-    for first in range(0, len(parts), _MAX_VECTORS):
-        vectors = [memoryview(part) for part in parts[first : first + _MAX_VECTORS]]
-        while vectors:
-            written = os.writev(fd, vectors)
-            while vectors and written >= len(vectors[0]):
-                written -= len(vectors.pop(0))
-            if written:
-                vectors[0] = vectors[0][written:]
-
-
-def _sync_folder(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -17,6 +17,7 @@ from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import Delivery
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import Encoding, Signal
+from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
 from memtrace_collector.processor.outgoing import ForwardStore, Outgoing, Payload
 from memtrace_collector.processor.quarantine import BAD_DATA
@@ -152,23 +153,24 @@ class Forwarder:
 
     def _forward(self, entry: Entry) -> Delivery | None:
         """None: nothing of the record was to be sent."""
+        signal = entry.record.signal
+        if signal == "control":
+            return None
         payload = self._prepare(entry)
         if payload is None:
             return None
-        signal = entry.record.signal
         delivery = self._destination.send(signal, payload.body, payload.encoding)
         self._metrics.add("memtrace.forward.requests", 1, signal=signal, outcome=delivery.outcome)
         if delivery.outcome == "refused":
             self._metrics.add("memtrace.forward.rejected", delivery.rejected, signal=signal)
-            self._report_refusal(entry, delivery)
+            self._report_refusal(signal, entry.position, delivery)
         return delivery
 
-    def _report_refusal(self, entry: Entry, delivery: Delivery) -> None:
+    def _report_refusal(self, signal: Signal, position: LogPosition, delivery: Delivery) -> None:
         """Loudly once per signal: a destination that takes no logs would say so every time."""
-        signal = entry.record.signal
         level = logging.DEBUG if signal in self._refused_before else logging.WARNING
         self._refused_before.add(signal)
-        name, where = self._destination.name, tuple(entry.position)
+        name, where = self._destination.name, tuple(position)
         logger.log(level, "%s refused %s at %s: %s", name, signal, where, delivery.message)
 
     def _prepare(self, entry: Entry) -> Payload | None:

@@ -38,7 +38,7 @@ class RecordReader:
 
     def concerns_us(self, record: LogRecord) -> bool:
         """May the record hold a span or log record of an enabled dialect?"""
-        return self._marker.search(record.body) is not None
+        return record.signal != "control" and self._marker.search(record.body) is not None
 
     def facts(self, record: LogRecord) -> Sequence[SpanFacts]:
         """What the record says; empty when it does not concern us.

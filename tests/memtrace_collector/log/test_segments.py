@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.log import segments
+from memtrace_collector.log import files, segments
 from memtrace_collector.log.errors import LogInUseError, LogOverloadedError, LogUnavailableError
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import START, LogPosition
@@ -90,7 +90,7 @@ def test_everything_queued_shares_one_sync(tmp_path: Path, monkeypatch: pytest.M
         first_sync.set()
         release.wait(DEADLINE)
 
-    monkeypatch.setattr(segments.os, "fdatasync", slow_sync)
+    monkeypatch.setattr(files.os, "fdatasync", slow_sync)
     head = log.append(record(b"first"))
     assert first_sync.wait(DEADLINE)
     rest = [log.append(record(b"%d" % number)) for number in range(500)]
@@ -113,7 +113,7 @@ def test_a_full_queue_refuses_and_takes_records_again_afterwards(
         syncing.set()
         release.wait(DEADLINE)
 
-    monkeypatch.setattr(segments.os, "fdatasync", stuck)
+    monkeypatch.setattr(files.os, "fdatasync", stuck)
     accepted: list[Future[LogPosition]] = [log.append(record(b"first"))]
     assert syncing.wait(DEADLINE)
     with pytest.raises(LogOverloadedError):
@@ -140,11 +140,11 @@ def test_a_failing_disk_refuses_and_the_log_goes_on_when_it_recovers(
             os.write(fd, b"half of a fra")
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(segments.os, failing, fail)
+    monkeypatch.setattr(files.os, failing, fail)
     for _ in range(3):
         with pytest.raises(LogUnavailableError):
             log.append(record(b"refused")).result(DEADLINE)
-    monkeypatch.setattr(segments.os, failing, real)
+    monkeypatch.setattr(files.os, failing, real)
     append_all(log, [b"after"])
     log.close()
     damages: list[Damage] = []
@@ -255,7 +255,7 @@ def test_a_record_whose_sender_left_is_not_written(
         syncing.set()
         release.wait(DEADLINE)
 
-    monkeypatch.setattr(segments.os, "fdatasync", stuck)
+    monkeypatch.setattr(files.os, "fdatasync", stuck)
     log.append(record(b"kept"))
     assert syncing.wait(DEADLINE)
     assert log.append(record(b"withdrawn")).cancel()
