@@ -66,6 +66,14 @@ class GraphReader(Protocol):
         """Every operation of the trace, of whatever graph (ids of traces are keys)."""
         ...
 
+    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
+        """For each trace, the operations of :meth:`trace_operations`: key and graph only."""
+        ...
+
+    def size(self, graph_id: str) -> int:
+        """How many operations :meth:`all_operations` would give."""
+        ...
+
     def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         """The operations with the reference in ``outputs``, composites included."""
         ...

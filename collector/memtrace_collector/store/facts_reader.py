@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
@@ -18,12 +18,18 @@ from memtrace_otel import semconv, variables
 
 _MAX_QUERY_TERMS = 200
 _PROCESSES_KEPT = 4_096
+_PARTS = (1, 16, 256)
+"""Keys that are not numbers go into one statement in parts of so many."""
 _OF_IDS = "SELECT id, trace, span, body FROM operation WHERE id IN (SELECT value FROM json_each(?))"
 _OF_TRACE = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM span s"
     " JOIN operation o ON o.id = s.operation"
     " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.trace = ?"
     " ORDER BY o.start_ns, o.trace, o.span"
+)
+_MEMBERS = (
+    "SELECT s.trace, s.span, g.graph_id FROM span s JOIN graph g ON g.id = s.graph"
+    " WHERE s.tenant = ? AND s.trace IN ({})"
 )
 _OF_NAME = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM named s"
@@ -123,6 +129,22 @@ class SqliteGraphReader:
 
     def trace_operations(self, trace_id: str) -> list[Operation]:
         return self._anywhere(_OF_TRACE, (self.tenant, _bytes(trace_id)))
+
+    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
+        found: dict[str, dict[OperationKey, str]] = defaultdict(dict)
+        for some in _in_parts([_bytes(trace_id) for trace_id in trace_ids]):
+            statement = _MEMBERS.format(",".join("?" * len(some)))
+            for trace, span, graph_id in self._connections.query(statement, (self.tenant, *some)):
+                key = OperationKey(trace.hex(), span.hex())
+                found[key.trace_id][key] = graph_id
+        return dict(found)
+
+    def size(self, graph_id: str) -> int:
+        row = self._connections.query(
+            "SELECT operations FROM graph WHERE tenant = ? AND graph_id = ?",
+            (self.tenant, graph_id),
+        ).fetchone()
+        return int(row[0]) if row else 0
 
     def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         graph = self._graph(graph_id)
@@ -328,6 +350,14 @@ def _bytes(identifier: str) -> bytes:
         return bytes.fromhex(identifier)
     except ValueError:
         return b""
+
+
+def _in_parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Keys in parts of few lengths, the last filled up: so few statements are ever prepared."""
+    length = next((length for length in _PARTS if length >= len(keys)), _PARTS[-1])
+    for start in range(0, len(keys), length):
+        part = keys[start : start + length]
+        yield [*part, *part[-1:] * (length - len(part))]
 
 
 def _paired(edges: Iterable[tuple[SequenceNumber, int]]) -> list[Run]:

@@ -149,6 +149,15 @@ class InMemoryFactStore:
     def trace_operations(self, trace_id: str) -> list[Operation]:
         return self._where(lambda operation: operation.trace_id == trace_id)
 
+    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
+        found: dict[str, dict[OperationKey, str]] = defaultdict(dict)
+        for item in self._where(lambda operation: operation.trace_id in trace_ids):
+            found[item.trace_id][item.key] = item.graph_id
+        return dict(found)
+
+    def size(self, graph_id: str) -> int:
+        return len(self._of_graph(graph_id))
+
     def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         wanted = set(refs)
         return self._grouped(graph_id, lambda operation: wanted.intersection(operation.outputs))
