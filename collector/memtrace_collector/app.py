@@ -27,11 +27,12 @@ from memtrace_collector.exporter.outbox import OutboxSender
 from memtrace_collector.processor.forwarder import Forwarder
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
-from memtrace_collector.runtime.data_folder import DataFolder, record_reader
+from memtrace_collector.runtime.data_folder import DataFolder
 from memtrace_collector.runtime.invariant_flags import InvariantFlags
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
+from memtrace_collector.runtime.projecting import Apart, record_reader
 from memtrace_collector.runtime.replaying import Replays
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.settings.attribution import AttributionConfig
@@ -58,7 +59,7 @@ def open_service(config: Config) -> Iterator[Service]:
     ):
         data.project()
         worker = _worker(data, config, replays.usual(judges.named()), NULL_METRICS)
-        yield _service(data, judges, replays, worker, data.project)
+        yield _service(data, judges, replays, worker)
 
 
 class App:
@@ -98,7 +99,7 @@ class App:
         ownership = parts.enter_context(owned(self._folder, "up"))
         telemetry = Telemetry(importlib.metadata.version("memtrace-otel"))
         parts.callback(telemetry.close)
-        data = DataFolder(self._folder, config, telemetry)
+        data = DataFolder(self._folder, config, telemetry, Apart)
         parts.callback(self._close, data.close)
         parts.callback(data.log.close)
         kinds = config.attribution.flag_invariants
@@ -114,11 +115,9 @@ class App:
         parts.callback(self._close, replays.close)
         worker = _worker(data, config, replays.usual(judges.named()), telemetry)
         self._run(parts, Stage("worker", worker.run))
-        projector = Stage("projector", data.projector.run)
-        self._run(parts, projector)
-        self._drain(parts, "projection", lambda: data.facts.cursor() >= data.log.end)
-        service = _service(data, judges, replays, worker, data.wait_projected)
-        http = self._start_api(parts, service, telemetry, projector)
+        parts.callback(lambda: data.projection.stop(self._to_drain()))
+        service = _service(data, judges, replays, worker)
+        http = self._start_api(parts, service, telemetry, data.projection.missing)
         receiver = ReceiverServer(data.ingest, _listen(config))
         with _listening():
             receiver.start()
@@ -133,7 +132,11 @@ class App:
 
     def _drain(self, parts: contextlib.ExitStack, what: str, done: Callable[[], bool]) -> None:
         """On the way out wait until ``done``, leaving time for the stages to stop."""
-        parts.callback(lambda: drain(what, done, self._stop_by.left() - JOIN_SECONDS))
+        parts.callback(lambda: drain(what, done, self._to_drain()))
+
+    def _to_drain(self) -> float:
+        """Seconds."""
+        return max(0.0, self._stop_by.left() - JOIN_SECONDS)
 
     def _close(self, close: Callable[[], None]) -> None:
         """Close, unless a stage still works with it: then the process ends first."""
@@ -174,13 +177,13 @@ class App:
         parts: contextlib.ExitStack,
         service: Service,
         telemetry: Telemetry,
-        projector: Stage,
+        missing: Callable[[], str],
     ) -> api.ApiServer:
         server = self._config.server
         app = api.build(
             service,
             telemetry,
-            lambda: "" if projector.is_alive else "the projector does not run",
+            missing,
             host=server.host,
             max_request_bytes=server.max_request_bytes,
         )
@@ -239,7 +242,6 @@ def _service(
     judges: Judges,
     replays: Replays,
     worker: Worker,
-    settle: Callable[[], None],
 ) -> Service:
     def attribute(
         method: str, graph_id: str, evidence: bool, replay: Replaying | None
@@ -250,7 +252,7 @@ def _service(
         with replays.asked(replay.runs, replay.model) as replayed:
             return worker.run_once(graph_id, evidence, replayed(judge))
 
-    work = Work(data.append, settle, attribute, data.request_at)
+    work = Work(data.append, data.project, attribute, data.request_at)
     return Service(data.facts, data.cases, work)
 
 

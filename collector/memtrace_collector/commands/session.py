@@ -12,8 +12,8 @@ from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
 from memtrace_collector.config import load, store_folder
 from memtrace_collector.errors import WrongUseError
-from memtrace_collector.runtime.data_folder import told
 from memtrace_collector.runtime.owner import Owner, own_or_ask
+from memtrace_collector.runtime.told import told
 
 
 @contextlib.contextmanager

@@ -1,9 +1,8 @@
-"""`up`: everything in one process."""
+"""`up`: everything, of one owner."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import threading
@@ -17,6 +16,7 @@ from memtrace_collector import config
 from memtrace_collector.app import App
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
+from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.settings.forward import PROFILES
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -53,8 +53,7 @@ def up(ctx: click.Context, /, output_format: str, config_file: Path | None, **gi
     Example:
       memtrace-otel up --store ./memtrace-data --forward http://localhost:14318
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    log_to_stderr()
     settings = config.load(_arguments(ctx, given), os.environ, config_file)
     stop = threading.Event()
     previous = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}

@@ -76,6 +76,17 @@ class Projector:
         self._metrics = metrics
         self._quarantine = Quarantine(log_folder, metrics)
         self._systems: set[str] = set()
+        self._passes = Passes(
+            "projection failed; it goes on where it was",
+            "memtrace.projection.failures",
+            metrics,
+            pause_seconds=_RETRY_SECONDS,
+        )
+
+    @property
+    def is_failing(self) -> bool:
+        """The last pass of :meth:`run` failed, and is tried again."""
+        return self._passes.is_failing
 
     def run_once(self, stop: threading.Event | None = None) -> int:
         """Project everything durable from the cursor on; the number of records read.
@@ -93,13 +104,7 @@ class Projector:
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``. A failing store is retried, never skipped."""
-        passes = Passes(
-            "projection failed; it goes on where it was",
-            "memtrace.projection.failures",
-            self._metrics,
-            pause_seconds=_RETRY_SECONDS,
-        )
-        passes.run(lambda: self._follow(stop), stop)
+        self._passes.run(lambda: self._follow(stop), stop)
 
     def _follow(self, stop: threading.Event) -> float:
         """One pass, and the wait for more; the seconds to pause after it."""

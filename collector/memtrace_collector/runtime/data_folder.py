@@ -1,4 +1,4 @@
-"""What one data folder holds, opened: log, stores, projector, and how to ask them.
+"""What one data folder holds, opened: log, stores, and how to ask them.
 
 Shared by `up`, which keeps it open, and by the commands that open it once. The caller owns
 the folder.
@@ -7,70 +7,63 @@ the folder.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
-import time
-from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.config import Config
-from memtrace_collector.dialects.evaluation import Thresholds
 from memtrace_collector.errors import (
     DamagedError,
     NotFoundError,
-    StoreInUseError,
     UnreachableError,
     WrongUseError,
 )
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log import reader
-from memtrace_collector.log.errors import LogError, LogInUseError
+from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Signal
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.segments import SegmentLog
-from memtrace_collector.processor.projector import Projector
-from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import InvalidRequestError, decode_traces
 from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
+from memtrace_collector.runtime.fact_writer import LOG_FOLDER
+from memtrace_collector.runtime.projecting import Follow, Here
+from memtrace_collector.runtime.told import told
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
-from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from memtrace_collector.telemetry.metrics import Metrics
 
 COMMIT_SECONDS = 30.0
-SETTLE_SECONDS = 120.0
-_POLL_SECONDS = 0.01
+CASES_FILE = "cases.db"
 _SIGNALS: dict[str, Signal] = {"traces": "traces", "logs": "logs"}
 
 
 class DataFolder:
-    """Log, stores, projector and ingest over one folder; :meth:`close` when done."""
+    """Log, ingest, facts that follow the log, cases; :meth:`close` when done."""
 
-    def __init__(self, folder: Path, config: Config, metrics: Metrics) -> None:
+    def __init__(
+        self, folder: Path, config: Config, metrics: Metrics, follow: Follow = Here
+    ) -> None:
         """Open (and make, where missing) log and stores.
 
+        Args:
+            follow: who projects the log.
+
         Raises:
-            StoreInUseError: another process has the log open.
+            StoreInUseError: another process has the log or the facts open.
             DamagedError: a database is not one.
             WrongUseError: the folder cannot be written.
         """
         with contextlib.ExitStack() as opened, told(folder):
-            self.log_folder = folder / "log"
+            self.log_folder = folder / LOG_FOLDER
             self.log = SegmentLog(self.log_folder, metrics=metrics)
             opened.callback(self.log.close)
-            self.facts = SqliteFactStore(folder / "facts.db")
-            opened.callback(self.facts.close)
-            self.cases = SqliteCaseStore(folder / "cases.db")
+            self.projection = follow(folder, config, self.log, metrics)
+            opened.callback(self.projection.close)
+            self.facts = self.projection.facts
+            self.cases = SqliteCaseStore(folder / CASES_FILE)
             opened.callback(self.cases.close)
-            self.projector = Projector(
-                self.log_folder,
-                self.facts,
-                record_reader(config),
-                wait=self.log.wait,
-                metrics=metrics,
-            )
             self.ingest = Ingest(
                 self.log.append,
                 max_request_bytes=config.server.max_request_bytes,
@@ -101,20 +94,12 @@ class DataFolder:
             raise UnreachableError(f"the log cannot be written: {error}") from None
 
     def project(self) -> None:
-        """Project everything on disk, here and now."""
-        self.projector.run_once()
-
-    def wait_projected(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until another thread has projected everything that is on disk by now.
+        """Return when everything that is on disk by now is projected.
 
         Raises:
-            UnreachableError: it takes longer than that.
+            UnreachableError: it takes too long.
         """
-        end, deadline = self.log.end, time.monotonic() + seconds
-        while self.facts.cursor() < end:
-            if time.monotonic() > deadline:
-                raise UnreachableError(f"the projection lags more than {seconds:.0f} s behind")
-            time.sleep(_POLL_SECONDS)
+        self.projection.settle()
 
     def request_at(self, position: LogPosition) -> ExportTraceServiceRequest:
         """The trace request that starts there in the log.
@@ -130,24 +115,3 @@ class DataFolder:
             return decode_traces(entry.record)
         except InvalidRequestError as error:
             raise DamagedError(f"log record at {tuple(position)}: {error}") from None
-
-
-def record_reader(config: Config) -> RecordReader:
-    """How spans are read under these settings."""
-    markers = tuple(marker.encode() for marker in config.server.markers)
-    return RecordReader(markers, Thresholds(minimum=config.attribution.thresholds))
-
-
-@contextlib.contextmanager
-def told(folder: Path) -> Iterator[None]:
-    """What goes wrong with a folder, in words for the person who named it."""
-    try:
-        yield
-    except LogInUseError as error:
-        raise StoreInUseError(f"{error}; end it, or give another --store") from None
-    except sqlite3.DatabaseError as error:
-        raise DamagedError(
-            f"a database in {folder} cannot be used: {error}; `memtrace-otel doctor` says which"
-        ) from None
-    except OSError as error:
-        raise WrongUseError(f"cannot use {folder}: {error}") from None
