@@ -5,12 +5,14 @@ Segments are immutable behind the durable end, so a reader needs no lock and no 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import mmap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from memtrace_collector.log.beginning import Missed, read_beginning
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import (
     HEAD_BYTES,
@@ -44,10 +46,14 @@ class Damage(NamedTuple):
 
     @property
     def size(self) -> int:
+        """In bytes; 0 where whole segments are not there."""
+        if self.next.segment != self.position.segment:
+            return 0
         return self.next.offset - self.position.offset
 
 
 OnDamage = Callable[[Damage], None]
+OnMissed = Callable[[Missed], None]
 Wait = Callable[[LogPosition, float], object]
 """Called with the position that was reached and a timeout in seconds; returns when there may
 be more."""
@@ -56,6 +62,11 @@ be more."""
 def report_damage(damage: Damage) -> None:
     """The default of ``on_damage``: an error in the program's own log."""
     logger.error("log: %d damaged bytes at %s: %s", damage.size, damage.position, damage.reason)
+
+
+def report_missed(missed: Missed) -> None:
+    """The default of ``on_missed``: an error in the program's own log."""
+    logger.error("log: %d segments were taken away before they were read", missed.segments)
 
 
 def segment_path(folder: Path, number: int) -> Path:
@@ -70,21 +81,39 @@ def segment_numbers(folder: Path) -> list[int]:
 
 
 def read(
-    folder: Path, position: LogPosition, on_damage: OnDamage = report_damage
+    folder: Path,
+    position: LogPosition,
+    on_damage: OnDamage = report_damage,
+    on_missed: OnMissed = report_missed,
 ) -> Iterator[Entry]:
     """Entries from ``position`` (one that the log gave out, or before it) to the durable end.
 
-    Damaged stretches are passed to ``on_damage`` and skipped to the next intact record.
+    Damaged stretches, and segments that are not there, are passed to ``on_damage`` and skipped
+    to the next intact record. What retention took away is passed to ``on_missed``.
     """
     end = read_durable_end(folder)
+    beginning = read_beginning(folder)
+    if position < beginning:
+        on_missed(Missed(position, beginning))
+    if position.segment <= beginning.segment:
+        position = LogPosition(beginning.segment + 1, 0)
     numbers = [number for number in segment_numbers(folder) if number >= position.segment]
+    expected = max(position.segment, 1)
     for number in numbers:
         if end is not None and number > end.segment:
             return
+        if number > expected:
+            on_damage(Damage(LogPosition(expected, 0), LogPosition(number, 0), "no such file"))
+        expected = number + 1
         start = position.offset if number == position.segment else 0
         limit = end.offset if end is not None and number == end.segment else None
         sealed = end is not None or number != numbers[-1]
-        with segment_path(folder, number).open("rb", buffering=_BUFFER_BYTES) as file:
+        with contextlib.ExitStack() as opened:
+            try:
+                path = segment_path(folder, number)
+                file = opened.enter_context(path.open("rb", buffering=_BUFFER_BYTES))
+            except FileNotFoundError:
+                continue  # taken away a moment ago
             yield from read_segment(file, LogPosition(number, start), limit, sealed, on_damage)
 
 

@@ -256,8 +256,8 @@ class _SegmentWriter:
         if self._fd is not None and self._durable < self._segment_bytes:
             return self._fd
         self.close()
+        self._fd, self._durable = files.create(segment_path(self._folder, self._segment + 1)), 0
         self._segment += 1
-        self._fd, self._durable = files.create(segment_path(self._folder, self._segment)), 0
         if self._fsync:
             files.sync_folder(self._folder)
         return self._fd
