@@ -24,7 +24,7 @@ from memtrace_collector.config import Config, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
-from memtrace_collector.processor.forwarder import Forwarder
+from memtrace_collector.processor.forwarder import Forwarder, Stores
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder
@@ -158,7 +158,7 @@ class App:
         )
         forwarder = Forwarder(
             data.log_folder,
-            data.facts,
+            Stores(data.facts, data.cases),
             record_reader(self._config),
             destination,
             values=forward.values,
@@ -169,7 +169,7 @@ class App:
         self._drain(
             parts,
             "forwarding",
-            lambda: forwarder.is_held_up or data.facts.cursor(FORWARD_CURSOR) >= data.log.end,
+            lambda: forwarder.is_held_up or data.cases.cursor(FORWARD_CURSOR) >= data.log.end,
         )
 
     def _start_api(

@@ -46,6 +46,20 @@ class Destination(Protocol):
     def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
 
 
+class Cursors(Protocol):
+    """Where the cursor of a destination is kept: a store that forwarding alone writes."""
+
+    def cursor(self, name: str) -> LogPosition: ...
+    def set_cursor(self, name: str, position: LogPosition) -> None: ...
+
+
+class Stores(NamedTuple):
+    """``facts``: what the projector fills."""
+
+    facts: ForwardStore
+    cursors: Cursors
+
+
 class Progress(NamedTuple):
     """What one pass did, and why it ended: a number of seconds to wait, or nothing left."""
 
@@ -58,7 +72,7 @@ class Forwarder:
     """Sends a log on to one destination.
 
     Args:
-        store: what the projector fills; keeps the cursor ``forward:<destination name>``.
+        stores: their ``cursors`` keep ``forward:<destination name>``.
         values: send captured content on as well.
         settle_seconds: how long a record waits for its own projection, so that its links
             can be completed; then it goes on with what is known.
@@ -68,7 +82,7 @@ class Forwarder:
     def __init__(
         self,
         log_folder: Path,
-        store: ForwardStore,
+        stores: Stores,
         reader: RecordReader,
         destination: Destination,
         *,
@@ -78,7 +92,7 @@ class Forwarder:
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._folder = log_folder
-        self._store = store
+        self._store, self._cursors = stores
         self._destination = destination
         self._cursor = f"forward:{destination.name}"
         self._settle_ns = int(settle_seconds * _NS)
@@ -94,7 +108,7 @@ class Forwarder:
             pause_seconds=_AFTER_FAILURE_SECONDS,
         )
         self._outgoing = Outgoing(
-            store, reader, encodings=destination.encodings, values=values, metrics=metrics
+            stores.facts, reader, encodings=destination.encodings, values=values, metrics=metrics
         )
 
     @property
@@ -108,7 +122,7 @@ class Forwarder:
         """
         sent = 0
         projected = self._store.cursor()
-        position = self._store.cursor(self._cursor)
+        position = self._cursors.cursor(self._cursor)
         durable_end = read_durable_end(self._folder) or position
         for entry in read(self._folder, position):
             if stop is not None and stop.is_set():
@@ -121,10 +135,10 @@ class Forwarder:
             if delivery is not None and delivery.outcome == "retry":
                 return Progress(sent, retry=delivery)
             position = entry.next
-            self._store.set_cursor(self._cursor, position)
+            self._cursors.set_cursor(self._cursor, position)
             sent += 1
         if durable_end > position:
-            self._store.set_cursor(self._cursor, durable_end)  # only damage was left
+            self._cursors.set_cursor(self._cursor, durable_end)  # only damage was left
         return Progress(sent)
 
     def run(self, stop: threading.Event) -> None:
@@ -145,7 +159,7 @@ class Forwarder:
             return 0.0
         if self._wait is None:
             return _IDLE_SECONDS
-        self._wait(self._store.cursor(self._cursor), _IDLE_SECONDS)
+        self._wait(self._cursors.cursor(self._cursor), _IDLE_SECONDS)
         return 0.0
 
     def _has_waited(self, entry: Entry) -> bool:

@@ -33,8 +33,6 @@ class ForwardStore(GraphReader, Protocol):
 
     def cursor(self, name: str = "projection") -> LogPosition: ...
 
-    def set_cursor(self, name: str, position: LogPosition) -> None: ...
-
 
 class Payload(NamedTuple):
     """Bytes to send, and how they are encoded."""

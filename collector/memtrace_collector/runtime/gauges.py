@@ -33,13 +33,13 @@ def install(
     telemetry.gauge(
         "memtrace.projection.lag",
         "Bytes of the log that are not projected yet.",
-        lambda: _lag(data, "projection"),
+        lambda: _lag(data, data.facts.cursor()),
     )
     if forward_cursor is not None:
         telemetry.gauge(
             "memtrace.forward.lag",
             "Bytes of the log that are not forwarded yet.",
-            lambda: _lag(data, forward_cursor),
+            lambda: _lag(data, data.cases.cursor(forward_cursor)),
         )
     telemetry.gauge(
         "memtrace.outbox.depth",
@@ -102,8 +102,8 @@ def _by(attribute: str, counts: Counter[str]) -> list[Reading]:
     return [Reading(count, {attribute: value}) for value, count in counts.items()]
 
 
-def _lag(data: DataFolder, cursor: str) -> list[Reading]:
-    return [Reading(_bytes(data.log_folder, data.facts.cursor(cursor), data.log.end), {})]
+def _lag(data: DataFolder, cursor: LogPosition) -> list[Reading]:
+    return [Reading(_bytes(data.log_folder, cursor, data.log.end), {})]
 
 
 def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:

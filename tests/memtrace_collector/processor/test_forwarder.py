@@ -15,7 +15,7 @@ from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.processor import forwarder as forwarder_module
-from memtrace_collector.processor.forwarder import Forwarder
+from memtrace_collector.processor.forwarder import Forwarder, Stores
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -76,7 +76,8 @@ class Pipeline:
         Projector(self.log.folder, self.store, self.reader).run_once()
 
     def forwarder(self, destination: object, **options: object) -> Forwarder:
-        return Forwarder(self.log.folder, self.store, self.reader, destination, **options)
+        stores = Stores(self.store, self.store)
+        return Forwarder(self.log.folder, stores, self.reader, destination, **options)
 
     def forward(self, *messages: ExportTraceServiceRequest, **options: object) -> Collecting:
         """Append, project and forward everything; what arrived."""
@@ -337,7 +338,7 @@ def test_what_came_while_the_next_hop_was_dead_arrives_once_when_it_is_up(
         threading.Thread(target=stage.run, args=(stop,))
         for stage in (
             Projector(log.folder, store, reader, wait=log.wait),
-            Forwarder(log.folder, store, reader, destination, wait=log.wait),
+            Forwarder(log.folder, Stores(store, store), reader, destination, wait=log.wait),
         )
     ]
     for thread in threads:
