@@ -25,7 +25,7 @@ INSTRUMENTED = ("mem0", "openai")
 SHARED = {"memtrace_otel.semconv", "memtrace_otel.variables", "memtrace_otel.canonical_json"}
 WIRING = {"__main__", "app", "bench", "cli", "commands", "demo", "runtime"}
 """Only these know everyone."""
-SUPPORT = {"config", "errors", "otlp", "settings", "telemetry"}
+SUPPORT = {"access", "config", "errors", "otlp", "settings", "telemetry"}
 """Known to everyone; they know no stage."""
 STAGES = {
     "api",

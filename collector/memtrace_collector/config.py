@@ -17,11 +17,14 @@ import yaml
 
 from memtrace_collector.errors import ConfigError, NotInThisVersionError
 from memtrace_collector.settings.attribution import AttributionConfig, check_model
+from memtrace_collector.settings.auth import AuthConfig, check_exposure
 from memtrace_collector.settings.checks import is_loopback
 from memtrace_collector.settings.forward import ForwardConfig
 from memtrace_collector.settings.model import ModelConfig
 from memtrace_collector.settings.reading import SETTINGS, Setting
+from memtrace_collector.settings.retention import RetentionConfig
 from memtrace_collector.settings.server import ServerConfig
+from memtrace_collector.settings.tls import TlsConfig
 
 DEFAULT_STORE = "./memtrace-data"
 
@@ -32,17 +35,23 @@ class Config:
 
     store: str = DEFAULT_STORE
     server: ServerConfig = field(default_factory=ServerConfig)
+    auth: AuthConfig = field(default_factory=AuthConfig)
+    tls: TlsConfig = field(default_factory=TlsConfig)
     forward: ForwardConfig = field(default_factory=ForwardConfig)
     attribution: AttributionConfig = field(default_factory=AttributionConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
 
     def validate(self) -> None:
         """Raise ConfigError (or NotInThisVersionError) for the first setting that cannot be."""
         store_folder(self.store)
         self.server.validate()
+        self.tls.validate()
+        check_exposure(self.server, self.auth, self.tls)
         self.forward.validate()
         self.attribution.validate()
         self.model.validate()
+        self.retention.validate()
         check_model(self.attribution.method, self.model)
         if self.forward.url and self._is_own_door(self.forward.url):
             raise ConfigError(
@@ -100,9 +109,12 @@ def _build(chosen: Mapping[str, Any]) -> Config:
     return Config(
         store=chosen.get("store", DEFAULT_STORE),
         server=ServerConfig(**section("server")),
+        auth=AuthConfig(**section("auth")),
+        tls=TlsConfig(**section("tls")),
         forward=ForwardConfig(**section("forward")),
         attribution=AttributionConfig(**section("attribution")),
         model=ModelConfig(**section("model")),
+        retention=RetentionConfig(**section("retention")),
     )
 
 

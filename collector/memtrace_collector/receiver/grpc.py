@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
 
+from memtrace_collector.access.authentication import Presented
 from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Signal
 from memtrace_collector.log.position import LogPosition
@@ -20,6 +21,7 @@ _SERVICES: dict[str, Signal] = {
     f"{_PACKAGE}.logs.v1.LogsService": "logs",
 }
 _METRICS_SERVICE = f"{_PACKAGE}.metrics.v1.MetricsService"
+_NAMES = ("x509_subject_alternative_name", "x509_common_name")
 Handler: TypeAlias = "grpc.GenericRpcHandler[bytes, bytes]"
 Export = Callable[[bytes, grpc.ServicerContext], bytes]
 
@@ -49,7 +51,7 @@ class _Export:
 
     def _export(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         ingest = self._ingest
-        tenant = ingest.tenant_of(_credentials(context))
+        tenant = ingest.admit(_presented(context))
         ingest.take_room(len(body))
         try:
             submission = ingest.submit(tenant, self._signal, "protobuf", body)
@@ -68,8 +70,14 @@ def _until_durable(durable: concurrent.futures.Future[LogPosition]) -> None:
         raise unavailable(error) from error
 
 
-def _credentials(context: grpc.ServicerContext) -> dict[str, str]:
-    return {key: value for key, value in context.invocation_metadata() if isinstance(value, str)}
+def _presented(context: grpc.ServicerContext) -> Presented:
+    authorization = dict(context.invocation_metadata()).get("authorization", "")
+    certificate: Any = context.auth_context()
+    names = [name for field in _NAMES for name in certificate.get(field, ())]
+    return Presented(
+        authorization if isinstance(authorization, str) else "",
+        tuple(name.decode(errors="replace") for name in names),
+    )
 
 
 def _refuse_metrics(body: bytes, context: grpc.ServicerContext) -> bytes:  # noqa: ARG001 - the shape of a handler

@@ -7,6 +7,8 @@ import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from memtrace_collector.access.authentication import Presented
+from memtrace_collector.access.tls import CERTIFICATE_NAMES
 from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.receiver.inflate import Inflater
@@ -61,7 +63,8 @@ class OtlpHttp:
         if encoding is None:
             wanted = " or ".join(_ENCODINGS)
             raise RefusedError(Code.INVALID_ARGUMENT, f"send Content-Type {wanted}", 415)
-        tenant = self._ingest.tenant_of(headers)
+        names = scope.get(CERTIFICATE_NAMES, ())
+        tenant = self._ingest.admit(Presented(headers.get("authorization", ""), names))
         async with _Room(self._ingest) as room:
             body = await self._read_body(headers, receive, room)
             submit = functools.partial(self._ingest.submit, tenant, signal, encoding, body)
@@ -164,6 +167,8 @@ async def _send_refusal(send: Send, refusal: RefusedError, encoding: Encoding) -
         headers.append((b"retry-after", b"%d" % refusal.retry_after_seconds))
     if refusal.http_status == 405:
         headers.append((b"allow", b"POST"))
+    if refusal.http_status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
     await _send(send, refusal.http_status, refusal.body(encoding), encoding, headers)
 
 

@@ -13,6 +13,9 @@ from typing import NamedTuple
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from memtrace_collector.access.authentication import Presented
+from memtrace_collector.access.directory import NO_LIMITS
+from memtrace_collector.access.throttle import Throttle
 from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.position import LogPosition
@@ -44,7 +47,8 @@ class Ingest:
 
     Args:
         append: ``SegmentLog.append``.
-        tenant_of: maps credentials to a tenant.
+        tenant_of: maps what a client presents to a tenant.
+        throttle: limits of single tenants.
         max_request_bytes: largest request, after decompression.
         max_in_flight_bytes: bound of all request bodies held at once.
     """
@@ -54,18 +58,33 @@ class Ingest:
         append: Append,
         *,
         tenant_of: TenantOf | None = None,
+        throttle: Throttle | None = None,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
         metrics: Metrics = NULL_METRICS,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.tenant_of = tenant_of or single_tenant("default")
+        self._tenant_of = tenant_of or single_tenant("default")
+        self._throttle = throttle or Throttle(lambda _: NO_LIMITS)
         self.max_request_bytes = max_request_bytes
         self.metrics = metrics
         self._append = append
         self._clock_ns = clock_ns
         self._room = max_in_flight_bytes
         self._room_lock = threading.Lock()
+
+    def admit(self, presented: Presented) -> str:
+        """The tenant of a sender that may send now. Asked before a body is read.
+
+        Raises:
+            RefusedError: unknown (UNAUTHENTICATED), or over its limits (UNAVAILABLE, 429).
+        """
+        tenant = self._tenant_of(presented)
+        reason = self._throttle.refusal(tenant)
+        if reason:
+            self.metrics.add("memtrace.receiver.throttled", 1)
+            raise RefusedError(Code.UNAVAILABLE, reason, 429)
+        return tenant
 
     def take_room(self, size: int) -> None:
         """Reserve memory for a body or a piece of one; give it back with :meth:`give_room`.
@@ -96,9 +115,12 @@ class Ingest:
             return Submission(None, checked)
         record = LogRecord(tenant, self._clock_ns(), signal, encoding, body)
         try:
-            return Submission(self._append(record), checked)
+            durable = self._append(record)
         except LogError as error:
             raise unavailable(error) from error
+        self._throttle.enter(tenant, len(body))
+        durable.add_done_callback(lambda _: self._throttle.leave(tenant))
+        return Submission(durable, checked)
 
     def acknowledge(self, signal: Signal, encoding: Encoding, checked: Checked) -> bytes:
         """The response body, counted."""

@@ -8,14 +8,18 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import grpc
 import uvicorn
 
+from memtrace_collector.access.tls import uvicorn_options
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.receiver import grpc as otlp_grpc
 from memtrace_collector.receiver.http import OtlpHttp
 from memtrace_collector.receiver.ingest import Ingest
+from memtrace_collector.settings.tls import NO_TLS, TlsConfig
 
 LOOPBACK = "127.0.0.1"
 GRPC_PORT = 4317
@@ -37,6 +41,7 @@ class Listen:
     host: str = LOOPBACK
     grpc_port: int = GRPC_PORT
     http_port: int = HTTP_PORT
+    tls: TlsConfig = NO_TLS
 
 
 class ReceiverServer:
@@ -60,7 +65,7 @@ class ReceiverServer:
         host = self._listen.host
         listening = _listening_socket(host, self._listen.http_port)
         try:
-            self._grpc, self.grpc_port = _grpc_server(self._ingest, host, self._listen.grpc_port)
+            self._grpc, self.grpc_port = _grpc_server(self._ingest, self._listen)
         except ListenError:
             listening.close()
             raise
@@ -80,15 +85,17 @@ class ReceiverServer:
             self._http = self._http_thread = None
 
     def _start_http(self, listening: socket.socket) -> None:
+        tls = uvicorn_options(self._listen.tls, needs_certificate=True)
+        options: dict[str, Any] = {"http": "httptools", **tls}
         config = uvicorn.Config(
             OtlpHttp(self._ingest),
-            http="httptools",
             loop="asyncio",
             lifespan="off",
             access_log=False,
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=int(DRAIN_SECONDS),
+            **options,
         )
         server = uvicorn.Server(config)
         self._http = server
@@ -114,7 +121,8 @@ def _listening_socket(host: str, port: int) -> socket.socket:
         raise ListenError(f"cannot listen on {host}:{port} for OTLP/HTTP: {error}") from error
 
 
-def _grpc_server(ingest: Ingest, host: str, port: int) -> tuple[grpc.Server, int]:
+def _grpc_server(ingest: Ingest, listen: Listen) -> tuple[grpc.Server, int]:
+    host, port = listen.host, listen.grpc_port
     server = grpc.server(
         ThreadPoolExecutor(_GRPC_THREADS, thread_name_prefix="memtrace-otlp-grpc"),
         handlers=otlp_grpc.handlers(ingest),
@@ -125,7 +133,19 @@ def _grpc_server(ingest: Ingest, host: str, port: int) -> tuple[grpc.Server, int
     )
     address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
-        bound = server.add_insecure_port(address)
+        if listen.tls.is_on:
+            bound = server.add_secure_port(address, _grpc_credentials(listen.tls))
+        else:
+            bound = server.add_insecure_port(address)
     except RuntimeError as error:
         raise ListenError(f"cannot listen on {address} for OTLP/gRPC: {error}") from error
     return server, bound
+
+
+def _grpc_credentials(tls: TlsConfig) -> grpc.ServerCredentials:
+    """With a client authority, who has no certificate of it does not get through the handshake."""
+    return grpc.ssl_server_credentials(
+        [(Path(tls.key).read_bytes(), Path(tls.certificate).read_bytes())],
+        Path(tls.client_ca).read_bytes() if tls.client_ca else None,
+        require_client_auth=bool(tls.client_ca),
+    )
