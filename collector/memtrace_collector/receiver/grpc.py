@@ -1,18 +1,25 @@
-"""OTLP/gRPC: generic handlers over raw bytes, so that a message is decoded once and by us."""
+"""OTLP/gRPC: generic handlers over raw bytes, so that a message is decoded once and by us.
+
+The calls are taken as streams of requests, of which a unary caller sends one: only so is the sender
+known before its message is read, and can a message that never ends be given up. Messages
+arrive as they were sent: gRPC's own decompression has, in versions that are in use, no limit.
+"""
 
 from __future__ import annotations
 
-import concurrent.futures
-from collections.abc import Callable
-from typing import Any, NoReturn, TypeAlias
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, TypeAlias
 
 import grpc
+import grpc.aio
 
 from memtrace_collector.access.authentication import Presented
-from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Signal
-from memtrace_collector.log.position import LogPosition
-from memtrace_collector.receiver.ingest import COMMIT_SECONDS, Ingest, unavailable
+from memtrace_collector.receiver.body import Body
+from memtrace_collector.receiver.exports import Exports
+from memtrace_collector.receiver.inflate import coding_of
+from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.receiver.refusal import Code, RefusedError
 
 _PACKAGE = "opentelemetry.proto.collector"
@@ -23,76 +30,112 @@ _SERVICES: dict[str, Signal] = {
 _METRICS_SERVICE = f"{_PACKAGE}.metrics.v1.MetricsService"
 _NAMES = ("x509_subject_alternative_name", "x509_common_name")
 Handler: TypeAlias = "grpc.GenericRpcHandler[bytes, bytes]"
-Export = Callable[[bytes, grpc.ServicerContext], bytes]
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+Export = Callable[[AsyncIterator[bytes], Any], Awaitable[bytes]]
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
-def handlers(ingest: Ingest) -> list[Handler]:
+def options(max_request_bytes: int, limits: Limits) -> list[tuple[str, int]]:
+    """Channel arguments of the server (``grpc_types.h`` of gRPC's core)."""
+    return [
+        ("grpc.max_receive_message_length", max_request_bytes),
+        ("grpc.per_message_decompression", 0),
+        ("grpc.max_allowed_incoming_connections", limits.connections),
+        ("grpc.max_concurrent_streams", 256),
+        ("grpc.server_handshake_timeout_ms", round(1000 * limits.header_seconds)),
+        ("grpc.max_connection_idle_ms", round(1000 * limits.idle_seconds)),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # clients that ask after us every ten seconds are usual, and no attack
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def handlers(exports: Exports, limits: Limits) -> list[Handler]:
     """One generic handler per OTLP service."""
     accepting = [
-        _service(name, _Export(ingest, signal).handle) for name, signal in _SERVICES.items()
+        _service(name, _Export(exports, limits, signal).handle)
+        for name, signal in _SERVICES.items()
     ]
     return [*accepting, _service(_METRICS_SERVICE, _refuse_metrics)]
 
 
 class _Export:
-    """``Export`` of one signal. Each call holds its thread until its request is durable."""
+    """``Export`` of one signal."""
 
-    def __init__(self, ingest: Ingest, signal: Signal) -> None:
-        self._ingest = ingest
+    def __init__(self, exports: Exports, limits: Limits, signal: Signal) -> None:
+        self._exports = exports
+        self._ingest = exports.ingest
+        self._limits = limits
         self._signal = signal
 
-    def handle(self, body: bytes, context: grpc.ServicerContext) -> bytes:
+    async def handle(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
         try:
-            return self._export(body, context)
+            return await self._export(messages, context)
         except Exception as error:
-            _abort(context, self._ingest.refusal(error, "grpc"))
+            refusal = self._ingest.refusal(error, "grpc")
+        return await _abort(context, refusal)
 
-    def _export(self, body: bytes, context: grpc.ServicerContext) -> bytes:
-        ingest = self._ingest
-        tenant = ingest.admit(_presented(context))
-        ingest.take_room(len(body))
+    async def _export(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
+        tenant = self._ingest.admit(_presented(context))
+        message = await self._first(messages)
+        with Body(self._ingest, coding_of(message)) as body:
+            await body.add(message)
+            whole = await body.whole()
+            return await self._exports.acknowledged(tenant, self._signal, "protobuf", whole)
+
+    async def _first(self, messages: AsyncIterator[bytes]) -> bytes:
+        """The message; one that is not complete in time is given up."""
+        loop = asyncio.get_running_loop()
+        expired = loop.call_later(self._limits.body_seconds, _cancel, asyncio.current_task())
         try:
-            submission = ingest.submit(tenant, self._signal, "protobuf", body)
-            if submission.durable is not None:
-                _until_durable(submission.durable)
+            return await messages.__anext__()
+        except StopAsyncIteration:
+            raise RefusedError(Code.INVALID_ARGUMENT, "a call without a message") from None
+        except asyncio.CancelledError:
+            if expired.when() > loop.time():
+                raise
+            raise RefusedError(Code.UNAVAILABLE, "the message comes too slowly") from None
         finally:
-            ingest.give_room(len(body))
-        return ingest.acknowledge(self._signal, "protobuf", submission.checked)
+            expired.cancel()
 
 
-def _until_durable(durable: concurrent.futures.Future[LogPosition]) -> None:
-    try:
-        durable.result(COMMIT_SECONDS)
-    except (LogError, concurrent.futures.TimeoutError) as error:
-        durable.cancel()
-        raise unavailable(error) from error
+def _cancel(task: asyncio.Task[Any] | None) -> None:
+    if task is not None:
+        task.cancel()
 
 
-def _presented(context: grpc.ServicerContext) -> Presented:
-    authorization = dict(context.invocation_metadata()).get("authorization", "")
-    certificate: Any = context.auth_context()
-    names = [name for field in _NAMES for name in certificate.get(field, ())]
+def _presented(context: Context) -> Presented:
+    metadata = dict(context.invocation_metadata() or ())
+    authorization = metadata.get("authorization", "")
+    shown = context.auth_context()
+    names = [name for key in _NAMES for name in shown.get(key, ())]
     return Presented(
         authorization if isinstance(authorization, str) else "",
         tuple(name.decode(errors="replace") for name in names),
     )
 
 
-def _refuse_metrics(body: bytes, context: grpc.ServicerContext) -> bytes:  # noqa: ARG001 - the shape of a handler
+async def _refuse_metrics(messages: AsyncIterator[bytes], context: Context) -> bytes:  # noqa: ARG001 - the shape of a handler
     message = "metrics are not kept here; turn the metrics exporter off"
-    _abort(context, RefusedError(Code.UNIMPLEMENTED, message))
+    return await _abort(context, RefusedError(Code.UNIMPLEMENTED, message))
 
 
-def _abort(context: grpc.ServicerContext, refusal: RefusedError) -> NoReturn:
-    """End the call with the refusal; ``RetryInfo`` travels in the standard trailer."""
+async def _abort(context: Context, refusal: RefusedError) -> bytes:
+    """End the call with the refusal; ``RetryInfo`` travels in the standard trailer.
+
+    Never returns.
+    """
     details = refusal.status().SerializeToString()
-    context.set_trailing_metadata((("grpc-status-details-bin", details),))
-    context.abort(_CODES[refusal.code.value], str(refusal))
+    trailer = (("grpc-status-details-bin", details),)
+    await context.abort(_CODES[refusal.code.value], str(refusal), trailer)
     raise AssertionError("abort always raises")
 
 
 def _service(name: str, handle: Export) -> Handler:
-    method = grpc.unary_unary_rpc_method_handler(handle)
+    method = grpc.stream_unary_rpc_method_handler(handle)
     return grpc.method_handlers_generic_handler(name, {"Export": method})

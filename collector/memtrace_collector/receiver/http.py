@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from memtrace_collector.access.authentication import Presented
 from memtrace_collector.access.tls import CERTIFICATE_NAMES
-from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Encoding, Signal
-from memtrace_collector.receiver.inflate import Inflater
-from memtrace_collector.receiver.ingest import COMMIT_SECONDS, Ingest, unavailable
+from memtrace_collector.receiver.body import Body
+from memtrace_collector.receiver.exports import Exports
+from memtrace_collector.receiver.inflate import Coding
+from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.receiver.refusal import Code, RefusedError, too_large
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-CHUNK_SECONDS = 30.0
-BODY_SECONDS = 300.0
-_CHECK_IN_THREAD_BYTES = 128 << 10
-"""Above this, checking a body would hold up the other connections."""
-
 _SIGNALS: dict[str, Signal] = {"/v1/traces": "traces", "/v1/logs": "logs"}
 _ENCODINGS: dict[str, Encoding] = {"application/x-protobuf": "protobuf", "application/json": "json"}
 _MEDIA_TYPES = {encoding: media_type for media_type, encoding in _ENCODINGS.items()}
+_CODINGS = {
+    "": None,
+    "identity": None,
+    "gzip": Coding.GZIP,
+    "x-gzip": Coding.GZIP,
+    "deflate": Coding.DEFLATE,
+}
 
 
 class _ClientGoneError(Exception):
@@ -34,17 +36,21 @@ class _ClientGoneError(Exception):
 
 
 class OtlpHttp:
-    """The ASGI application. Routes: ``POST /v1/traces``, ``POST /v1/logs``."""
+    """The ASGI application. Routes: ``POST /v1/traces``, ``POST /v1/logs``.
 
-    def __init__(self, ingest: Ingest) -> None:
-        self._ingest = ingest
+    It relies on a connection that wakes ``receive`` from time to time while a body is awaited
+    (:class:`~memtrace_collector.receiver.http_connection.GuardedConnection`).
+    """
+
+    def __init__(self, exports: Exports, limits: Limits) -> None:
+        self.limits = limits
+        self._exports = exports
+        self._ingest = exports.ingest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
+        headers = _headers(scope)
         encoding = _ENCODINGS.get(_media_type(headers))
         try:
             body = await self._export(scope, headers, encoding, receive)
@@ -56,6 +62,16 @@ class OtlpHttp:
         else:
             await _send(send, 200, body, encoding or "json")
 
+    async def busy(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the shape of an application
+        """The application of a connection that is one too many."""
+        refusal = RefusedError(Code.UNAVAILABLE, "too many connections")
+        encoding = _ENCODINGS.get(_media_type(_headers(scope)), "json")
+        await _send_refusal(send, self._ingest.refusal(refusal, "http"), encoding, close=True)
+
+    def count_closed(self, reason: str) -> None:
+        """A connection was closed or not taken: ``slow``, too long a ``head``, or too many."""
+        self._ingest.metrics.add("memtrace.receiver.connections_closed", 1, reason=reason)
+
     async def _export(
         self, scope: Scope, headers: dict[str, str], encoding: Encoding | None, receive: Receive
     ) -> bytes:
@@ -65,56 +81,27 @@ class OtlpHttp:
             raise RefusedError(Code.INVALID_ARGUMENT, f"send Content-Type {wanted}", 415)
         names = scope.get(CERTIFICATE_NAMES, ())
         tenant = self._ingest.admit(Presented(headers.get("authorization", ""), names))
-        async with _Room(self._ingest) as room:
-            body = await self._read_body(headers, receive, room)
-            submit = functools.partial(self._ingest.submit, tenant, signal, encoding, body)
-            in_thread = len(body) > _CHECK_IN_THREAD_BYTES
-            submission = await asyncio.to_thread(submit) if in_thread else submit()
-            if submission.durable is not None:
-                await _until_durable(asyncio.wrap_future(submission.durable))
-        return self._ingest.acknowledge(signal, encoding, submission.checked)
-
-    async def _read_body(self, headers: dict[str, str], receive: Receive, room: _Room) -> bytes:
         limit = self._ingest.max_request_bytes
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > limit:
             raise too_large(limit)
-        inflater = _inflater(headers.get("content-encoding", ""), limit)
-        parts: list[bytes] = []
-        received = 0
-        deadline = asyncio.get_running_loop().time() + BODY_SECONDS
+        with Body(self._ingest, _coding(headers.get("content-encoding", ""))) as body:
+            await self._read(body, receive)
+            whole = await body.whole()
+            return await self._exports.acknowledged(tenant, signal, encoding, whole)
+
+    async def _read(self, body: Body, receive: Receive) -> None:
+        clock = asyncio.get_running_loop().time
+        started = clock()
         more = True
         while more:
-            message = await _next_message(receive, deadline)
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _ClientGoneError
+            await body.add(message.get("body", b""))
             more = message.get("more_body", False)
-            chunk = message.get("body", b"")
-            received += len(chunk)
-            if received > limit:
-                raise too_large(limit)
-            part = inflater.feed(chunk) if inflater else chunk
-            room.take(len(part))
-            parts.append(part)
-        if inflater:
-            inflater.finish()
-        return b"".join(parts)
-
-
-class _Room:
-    """What one request holds of the shared memory, given back when it is over."""
-
-    def __init__(self, ingest: Ingest) -> None:
-        self._ingest = ingest
-        self._held = 0
-
-    def take(self, size: int) -> None:
-        self._ingest.take_room(size)
-        self._held += size
-
-    async def __aenter__(self) -> _Room:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        self._ingest.give_room(self._held)
+            if more and clock() > self.limits.body_deadline(started, body.received):
+                raise RefusedError(Code.UNAVAILABLE, "the body comes too slowly")
 
 
 def _route(path: str, method: str) -> Signal:
@@ -130,43 +117,31 @@ def _route(path: str, method: str) -> Signal:
     return signal
 
 
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
 def _media_type(headers: dict[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _inflater(content_encoding: str, limit: int) -> Inflater | None:
-    coding = content_encoding.strip().lower()
-    if coding in ("", "identity"):
-        return None
-    if coding == "gzip":
-        return Inflater(limit)
-    raise RefusedError(Code.INVALID_ARGUMENT, f"Content-Encoding {coding[:40]!r}: use gzip", 415)
+def _coding(content_encoding: str) -> Coding | None:
+    name = content_encoding.strip().lower()
+    if name not in _CODINGS:
+        raise RefusedError(Code.INVALID_ARGUMENT, f"Content-Encoding {name[:40]!r}: use gzip", 415)
+    return _CODINGS[name]
 
 
-async def _next_message(receive: Receive, deadline: float) -> MutableMapping[str, Any]:
-    left = deadline - asyncio.get_running_loop().time()
-    try:
-        message = await asyncio.wait_for(receive(), min(CHUNK_SECONDS, left))
-    except asyncio.TimeoutError as error:
-        raise RefusedError(Code.UNAVAILABLE, "the body comes too slowly") from error
-    if message["type"] == "http.disconnect":
-        raise _ClientGoneError
-    return message
-
-
-async def _until_durable(durable: asyncio.Future[Any]) -> None:
-    try:
-        await asyncio.wait_for(durable, COMMIT_SECONDS)
-    except (LogError, asyncio.TimeoutError) as error:
-        raise unavailable(error) from error
-
-
-async def _send_refusal(send: Send, refusal: RefusedError, encoding: Encoding) -> None:
-    headers = [(b"connection", b"close")]  # the rest of the body is not read
+async def _send_refusal(
+    send: Send, refusal: RefusedError, encoding: Encoding, *, close: bool = False
+) -> None:
+    headers = [(b"connection", b"close")] if close else []
     if refusal.retry_after_seconds is not None:
         headers.append((b"retry-after", b"%d" % refusal.retry_after_seconds))
     if refusal.http_status == 405:
         headers.append((b"allow", b"POST"))
+    if refusal.http_status == 415:
+        headers.append((b"accept-encoding", b"gzip, deflate"))
     if refusal.http_status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await _send(send, refusal.http_status, refusal.body(encoding), encoding, headers)

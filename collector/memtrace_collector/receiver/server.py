@@ -1,24 +1,29 @@
-"""Starting and stopping both doors, in threads of their own."""
+"""Starting and stopping both doors, on one event loop in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import importlib
+import importlib.util
 import socket
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
+import grpc.aio
 import uvicorn
 
 from memtrace_collector.access.tls import uvicorn_options
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.receiver import grpc as otlp_grpc
+from memtrace_collector.receiver.exports import Exports
 from memtrace_collector.receiver.http import OtlpHttp
+from memtrace_collector.receiver.http_connection import GuardedConnection
 from memtrace_collector.receiver.ingest import Ingest
+from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.settings.tls import NO_TLS, TlsConfig
 
 LOOPBACK = "127.0.0.1"
@@ -26,8 +31,10 @@ GRPC_PORT = 4317
 HTTP_PORT = 4318
 DRAIN_SECONDS = 2.0
 _START_SECONDS = 10.0
-_GRPC_THREADS = 16
 _BACKLOG = 2048
+_HAS_UVLOOP = importlib.util.find_spec("uvloop") is not None
+_LOOPS = importlib.import_module("uvloop" if _HAS_UVLOOP else "asyncio")
+"""uvloop is optional; with it a request costs less."""
 
 
 class ListenError(WrongUseError):
@@ -47,12 +54,14 @@ class Listen:
 class ReceiverServer:
     """OTLP over gRPC and HTTP in front of one :class:`Ingest`."""
 
-    def __init__(self, ingest: Ingest, listen: Listen) -> None:
+    def __init__(self, ingest: Ingest, listen: Listen, limits: Limits | None = None) -> None:
         self._ingest = ingest
         self._listen = listen
-        self._grpc: grpc.Server | None = None
-        self._http: uvicorn.Server | None = None
-        self._http_thread: threading.Thread | None = None
+        self._limits = limits or Limits()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stopping: asyncio.Event | None = None
+        self._drain_seconds = DRAIN_SECONDS
         self.grpc_port = 0
         self.http_port = 0
 
@@ -62,55 +71,95 @@ class ReceiverServer:
         Raises:
             ListenError: a port is taken or the host is not ours; nothing is left listening.
         """
-        host = self._listen.host
-        listening = _listening_socket(host, self._listen.http_port)
-        try:
-            self._grpc, self.grpc_port = _grpc_server(self._ingest, self._listen)
-        except ListenError:
-            listening.close()
-            raise
+        listening = _listening_socket(self._listen.host, self._listen.http_port)
         self.http_port = listening.getsockname()[1]
-        self._grpc.start()
-        self._start_http(listening)
+        started: concurrent.futures.Future[int] = concurrent.futures.Future()
+        self._thread = threading.Thread(
+            target=self._run, args=(listening, started), name="memtrace-otlp", daemon=True
+        )
+        self._thread.start()
+        try:
+            self.grpc_port = started.result(_START_SECONDS)
+        except concurrent.futures.TimeoutError:
+            raise ListenError("the OTLP servers did not start") from None
+        except ListenError:
+            self._thread.join()
+            raise
 
     def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Take no new requests, answer those that are under way, then close. Idempotent."""
-        if self._http is not None:
-            self._http.should_exit = True
-        if self._grpc is not None:
-            self._grpc.stop(drain_seconds).wait()
-            self._grpc = None
-        if self._http_thread is not None:
-            self._http_thread.join()
-            self._http = self._http_thread = None
+        if self._thread is None or self._loop is None or self._stopping is None:
+            return
+        self._drain_seconds = drain_seconds
+        self._loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join()
+        self._thread = None
 
-    def _start_http(self, listening: socket.socket) -> None:
-        tls = uvicorn_options(self._listen.tls, needs_certificate=True)
-        options: dict[str, Any] = {"http": "httptools", **tls}
+    def _run(self, listening: socket.socket, started: concurrent.futures.Future[int]) -> None:
+        loop: asyncio.AbstractEventLoop = _LOOPS.new_event_loop()
+        try:
+            loop.run_until_complete(self._serve(listening, started))
+        except Exception as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+        finally:
+            listening.close()
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    async def _serve(
+        self, listening: socket.socket, started: concurrent.futures.Future[int]
+    ) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        exports = Exports(self._ingest)
+        grpc_server, grpc_port = self._grpc_server(exports)
+        await grpc_server.start()
+        http_server = self._http_server(exports)
+        serving = asyncio.create_task(http_server.serve(sockets=[listening]))
+        while not http_server.started and not serving.done():
+            await asyncio.sleep(0.002)
+        started.set_result(grpc_port)
+        await self._stopping.wait()
+        http_server.should_exit = True
+        await asyncio.gather(serving, grpc_server.stop(self._drain_seconds))
+
+    def _http_server(self, exports: Exports) -> uvicorn.Server:
+        options: dict[str, Any] = {
+            **uvicorn_options(self._listen.tls, needs_certificate=True),
+            "http": GuardedConnection,
+        }
         config = uvicorn.Config(
-            OtlpHttp(self._ingest),
-            loop="asyncio",
+            OtlpHttp(exports, self._limits),
+            interface="asgi3",
             lifespan="off",
+            proxy_headers=False,
             access_log=False,
             log_config=None,
             server_header=False,
+            date_header=False,
+            timeout_keep_alive=round(self._limits.idle_seconds),
             timeout_graceful_shutdown=int(DRAIN_SECONDS),
             **options,
         )
-        server = uvicorn.Server(config)
-        self._http = server
-        self._http_thread = threading.Thread(
-            target=lambda: asyncio.run(server.serve(sockets=[listening])),
-            name="memtrace-otlp-http",
-            daemon=True,
+        return uvicorn.Server(config)
+
+    def _grpc_server(self, exports: Exports) -> tuple[grpc.aio.Server, int]:
+        host, port, tls = self._listen.host, self._listen.grpc_port, self._listen.tls
+        server = grpc.aio.server(
+            handlers=otlp_grpc.handlers(exports, self._limits),
+            options=otlp_grpc.options(self._ingest.max_request_bytes, self._limits),
         )
-        self._http_thread.start()
-        give_up = time.monotonic() + _START_SECONDS
-        while not server.started:
-            if not self._http_thread.is_alive() or time.monotonic() > give_up:
-                self.stop(0)
-                raise ListenError("the OTLP/HTTP server did not start")
-            time.sleep(0.005)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            if tls.is_on:
+                bound = server.add_secure_port(address, _grpc_credentials(tls))
+            else:
+                bound = server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise ListenError(f"cannot listen on {address} for OTLP/gRPC: {error}") from error
+        return server, bound
 
 
 def _listening_socket(host: str, port: int) -> socket.socket:
@@ -119,27 +168,6 @@ def _listening_socket(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise ListenError(f"cannot listen on {host}:{port} for OTLP/HTTP: {error}") from error
-
-
-def _grpc_server(ingest: Ingest, listen: Listen) -> tuple[grpc.Server, int]:
-    host, port = listen.host, listen.grpc_port
-    server = grpc.server(
-        ThreadPoolExecutor(_GRPC_THREADS, thread_name_prefix="memtrace-otlp-grpc"),
-        handlers=otlp_grpc.handlers(ingest),
-        options=[
-            ("grpc.max_receive_message_length", ingest.max_request_bytes),
-            ("grpc.so_reuseport", 0),
-        ],
-    )
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    try:
-        if listen.tls.is_on:
-            bound = server.add_secure_port(address, _grpc_credentials(listen.tls))
-        else:
-            bound = server.add_insecure_port(address)
-    except RuntimeError as error:
-        raise ListenError(f"cannot listen on {address} for OTLP/gRPC: {error}") from error
-    return server, bound
 
 
 def _grpc_credentials(tls: TlsConfig) -> grpc.ServerCredentials:

@@ -71,9 +71,8 @@ def test_any_bytes_are_read_or_refused(signal: str, encoding: str, body: bytes) 
 
 def inflate(chunks: list[bytes], limit: int) -> bytes:
     inflater = Inflater(limit)
-    body = b"".join([inflater.feed(chunk) for chunk in chunks])
-    inflater.finish()
-    return body
+    parts = [part for chunk in chunks for part in inflater.feed(chunk)]
+    return b"".join([*parts, *inflater.finish()])
 
 
 @settings(max_examples=200, deadline=None)
