@@ -50,6 +50,13 @@ class Changes:
 class FactStore(GraphReader, Protocol):
     """Operations, produced variables, values, flags and sequences of all graphs of a tenant."""
 
+    tenant: str
+
+    def for_tenant(self, tenant: str) -> FactStore:
+        """The same store for another tenant; it shares the connections, and one
+        :meth:`close` closes them for all."""
+        ...
+
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         """Apply facts and move the projection cursor, in one transaction.
 

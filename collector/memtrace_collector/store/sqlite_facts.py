@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
@@ -55,6 +56,11 @@ class SqliteFactStore(SqliteGraphReader):
         )
         super().__init__(connections, tenant)
         self._graph_keys: dict[tuple[str, str], int] = {}
+
+    def for_tenant(self, tenant: str) -> SqliteFactStore:
+        store = copy.copy(self)
+        store.tenant = tenant
+        return store
 
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         try:
