@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_collector.dialects import attributes as attr
-from memtrace_collector.dialects.attributes import Attributes, Source
+from memtrace_collector.dialects.attributes import Attributes, Source, SpanAttributes
 from memtrace_collector.graph.facts import Flag, SpanFacts
+from memtrace_collector.otlp.slices import SpanView
 from memtrace_otel import semconv
 
 MARKERS = (b"gen_ai.evaluation.",)
@@ -60,14 +60,14 @@ NO_THRESHOLDS = Thresholds()
 
 
 def event_flags(
-    span: Span, attributes: Attributes, source: Source, thresholds: Thresholds = NO_THRESHOLDS
+    span: SpanView, source: Source, thresholds: Thresholds = NO_THRESHOLDS
 ) -> tuple[Flag, ...]:
     """Flags from the evaluation events on a span: they speak of that span."""
     flags = []
     for number, event in enumerate(span.events):
         if event.name != semconv.GEN_AI_EVALUATION_RESULT:
             continue
-        result = attr.decode(event.attributes)
+        result = SpanAttributes(event.attributes).decoded()
         if is_failure(result, thresholds):
             trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
             flags.append(
@@ -76,7 +76,7 @@ def event_flags(
                     source,
                     trace_id=trace_id,
                     span_id=span_id,
-                    graph_id=attr.text(attributes, semconv.MEMTRACE_GRAPH_ID),
+                    graph_id=SpanAttributes(span.attributes).text(semconv.MEMTRACE_GRAPH_ID),
                     at_ns=attr.nanoseconds(event.time_unix_nano),
                     origin=f"{trace_id}:{span_id}:event:{number}",
                 )

@@ -6,12 +6,11 @@ They carry no lineage: what they say of records becomes an operation whose captu
 
 from __future__ import annotations
 
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
-
 from memtrace_collector.dialects import attributes as attr
 from memtrace_collector.dialects import packed_json
-from memtrace_collector.dialects.attributes import Attributes, Source
+from memtrace_collector.dialects.attributes import Attributes, Source, SpanAttributes
 from memtrace_collector.graph.facts import Operation, SpanFacts, Value
+from memtrace_collector.otlp.slices import SpanView
 from memtrace_otel import semconv, variables
 from memtrace_otel.variables import PLAIN
 
@@ -27,8 +26,12 @@ _STEPS = {
 _MAX_RECORDS = 1_000
 
 
-def read_span(span: Span, attributes: Attributes, source: Source) -> SpanFacts | None:
-    """Facts of a memory span without ``memtrace.*``; None when it is not one."""
+def read_span(span: SpanView, data: bytes, source: Source) -> SpanFacts | None:
+    """Facts of a memory span without ``memtrace.*``; None when it is not one.
+
+    Args as those of :func:`memtrace_collector.dialects.memtrace.read_span`.
+    """
+    attributes = SpanAttributes(span.attributes)
     step = _STEPS.get(attr.text(attributes, semconv.GEN_AI_OPERATION_NAME))
     if step is None or semconv.MEMTRACE_STEP in attributes:
         return None
@@ -65,7 +68,7 @@ def read_span(span: Span, attributes: Attributes, source: Source) -> SpanFacts |
         scores=() if written else scores,
         supersedes=unseen if step in (semconv.STEP_UPDATE, semconv.STEP_DELETE) else (),
         digest_key=semconv.KEY_PLAIN,
-        digest=attr.message_digest(span),
+        digest=attr.span_digest(data),
     )
     return SpanFacts(tenant=source.tenant, operation=operation, values=_values(operation, contents))
 

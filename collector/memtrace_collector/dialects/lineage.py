@@ -7,12 +7,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from memtrace_collector.graph.facts import Decision, Dropped, Edge, OperationKey, Sequence
 from memtrace_otel import semconv
 
-_KINDS = frozenset(semconv.KINDS)
+_reference = re.compile(
+    rf"(?:{'|'.join(map(re.escape, semconv.KINDS))}):.+@[^@]+", re.DOTALL
+).fullmatch
 _SPAN_POINTER = re.compile(r"([0-9a-f]{32})[-:]([0-9a-f]{16})")
 _LARGEST = 1e300
+_MAX_DIGITS = 19
 _REFERENCE_LISTS = (
     semconv.INPUTS,
     semconv.SHOWN,
@@ -26,11 +31,137 @@ _REFERENCE_LISTS = (
 
 def is_reference(value: object) -> bool:
     """Has the form ``<kind>:<id>@<version>`` with a known kind."""
-    if not isinstance(value, str):
-        return False
-    kind, _, rest = value.partition(":")
-    identifier, _, version = rest.rpartition("@")
-    return kind in _KINDS and bool(identifier) and bool(version)
+    return isinstance(value, str) and _reference(value) is not None
+
+
+class _Lineage(msgspec.Struct):
+    """The lineage as the contract has it, to be decoded in C. ``null`` stands nowhere but where
+    the contract allows it."""
+
+    inputs: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    delivered: tuple[str, ...] = ()
+    scores: tuple[float | None, ...] = ()
+    score_kind: str = ""
+    dropped: tuple[Dropped, ...] = ()
+    limits: dict[str, object] = {}
+    supersedes: tuple[str, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    reads: tuple[str, ...] = ()
+    sources: dict[str, str] = msgspec.field(name=semconv.FROM, default_factory=dict)
+    times: dict[str, str] = {}
+    roles: dict[str, str] = {}
+    inferred: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    truncated: dict[str, int] = {}
+    composite: bool = False
+    seq: str = ""
+    key: str = ""
+
+
+_decode = msgspec.json.Decoder(_Lineage).decode
+
+
+def regular_fields(text: str) -> dict[str, Any] | None:
+    """What :meth:`LineageReader.fields` gives, of a lineage without anything wrong or odd.
+
+    None: it is to be read key by key.
+    """
+    try:
+        found = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    sequence = sequence_of(found.seq)
+    if not (_is_regular(found) and (sequence or not found.seq)):
+        return None
+    return {
+        "inputs": found.inputs,
+        "shown": found.shown,
+        "outputs": found.outputs,
+        "delivered": found.delivered,
+        "scores": found.scores[: len(found.delivered)],
+        "score_kind": found.score_kind,
+        "dropped": found.dropped,
+        "limits": found.limits,
+        "supersedes": found.supersedes,
+        "decisions": found.decisions,
+        "edges": found.edges,
+        "reads": found.reads[: semconv.MAX_READS],
+        "sources": _pointers(found.sources) if found.sources else {},
+        "times": found.times,
+        "roles": found.roles,
+        "inferred": found.inferred,
+        "cut": found.cut,
+        "truncated": found.truncated,
+        "composite": found.composite,
+        "sequence": sequence,
+        "digest_key": found.key,
+    }
+
+
+def _pointers(sources: Mapping[str, str]) -> dict[str, OperationKey]:
+    return {ref: OperationKey(at[:32], at[33:]) for ref, at in sources.items()}
+
+
+def _is_regular(found: _Lineage) -> bool:
+    """Are all references, numbers and pointers what the contract says?"""
+    return (
+        all(map(_reference, found.inputs))
+        and all(map(_reference, found.outputs))
+        and all(map(_reference, found.delivered))
+        and all(map(_is_finite, found.scores))
+        and (_has_only_common_keys(found) or _is_regular_elsewhere(found))
+    )
+
+
+def _has_only_common_keys(found: _Lineage) -> bool:
+    """Is there nothing to check but what most lineages have?"""
+    return not (
+        found.edges
+        or found.dropped
+        or found.decisions
+        or found.supersedes
+        or found.shown
+        or found.sources
+        or found.inferred
+        or found.cut
+        or found.truncated
+    )
+
+
+def _is_regular_elsewhere(found: _Lineage) -> bool:
+    return (
+        all(map(_reference, (*found.shown, *found.supersedes, *found.inferred, *found.cut)))
+        and all(map(_is_regular_drop, found.dropped))
+        and all(map(_is_regular_decision, found.decisions))
+        and all(_reference(edge.input) and _reference(edge.output) for edge in found.edges)
+        and all(_reference(r) and _SPAN_POINTER.fullmatch(p) for r, p in found.sources.items())
+        and all(0 <= count < 2**63 for count in found.truncated.values())
+    )
+
+
+def _is_finite(score: float | None) -> bool:
+    return score is None or -_LARGEST < score < _LARGEST
+
+
+def _is_regular_drop(row: Dropped) -> bool:
+    fits = row.rank is None or abs(row.rank) < 2**63
+    return fits and _is_finite(row.score) and _reference(row.ref) is not None
+
+
+def _is_regular_decision(row: Decision) -> bool:
+    named = (ref for ref in (row.fact, row.target) if ref is not None)
+    return row.action == row.action.upper() and all(map(_reference, named))
+
+
+def sequence_of(text: str) -> Sequence | None:
+    """``<process>:<n>``; None when the text is something else."""
+    process, _, number = text.rpartition(":")
+    if process and number.isascii() and number.isdigit() and len(number) < _MAX_DIGITS:
+        return Sequence(process, int(number))
+    return None
 
 
 class LineageReader:
@@ -61,12 +192,10 @@ class LineageReader:
 
     def sequence(self) -> Sequence | None:
         value = self._text(semconv.SEQ)
-        process, _, number = value.rpartition(":")
-        if process and number.isascii() and number.isdigit() and 0 < len(number) < 19:
-            return Sequence(process, int(number))
-        if value:
-            self.problems.append("seq")
-        return None
+        found = sequence_of(value)
+        if value and found is None:
+            self.problems.append(semconv.SEQ)
+        return found
 
     def _text(self, name: str) -> str:
         value = self._data.get(name)

@@ -7,15 +7,14 @@ bad input.
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-from msgspec import structs
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from typing import Any
 
 from memtrace_collector.dialects import attributes as attr
 from memtrace_collector.dialects import packed_json
-from memtrace_collector.dialects.attributes import Attributes, Source
-from memtrace_collector.dialects.lineage import LineageReader, is_reference
+from memtrace_collector.dialects.attributes import Source, SpanAttributes
+from memtrace_collector.dialects.lineage import LineageReader, is_reference, regular_fields
 from memtrace_collector.graph.facts import Flag, Operation, SpanFacts, Value
+from memtrace_collector.otlp.slices import SpanView
 from memtrace_otel import canonical_json, semconv, variables
 from memtrace_otel.variables import DigestKey
 
@@ -23,73 +22,90 @@ MARKERS = (b"memtrace.",)
 OWN_SPANS = frozenset(
     (semconv.SPAN_CASE, semconv.SPAN_HOP, semconv.SPAN_ATTRIBUTION, semconv.SPAN_CAUSE)
 )
+_SECOND_PART = f"{semconv.MEMTRACE_LINEAGE}.1"
 _DELETED_OR_UNKNOWN = (semconv.DELETED_VERSION, semconv.UNKNOWN_VERSION)
 _KNOWN_KEYS: Mapping[str, DigestKey] = {semconv.KEY_PLAIN: variables.PLAIN}
 
 
 def read_span(
-    span: Span,
-    attributes: Attributes,
+    span: SpanView,
+    data: bytes,
     source: Source,
     keys: Mapping[str, DigestKey] = _KNOWN_KEYS,
 ) -> SpanFacts | None:
     """Facts of a span of this dialect; None when it is not one.
 
     Args:
-        span: the span as received.
-        attributes: its attributes, decoded.
+        span: the span, of which only what is known here is decoded.
+        data: its bytes, as received.
         source: tenant, resource and scope it came with.
         keys: digest keys by name, with which values can be verified.
     """
     if span.name in OWN_SPANS:
         return None
-    step = attr.text(attributes, semconv.MEMTRACE_STEP)
-    flagged = attributes.get(semconv.MEMTRACE_FLAGGED) is True
+    attributes = SpanAttributes(span.attributes)
+    step = attributes.text(semconv.MEMTRACE_STEP)
+    flagged = attributes.is_true(semconv.MEMTRACE_FLAGGED)
     if not step and not flagged:
         return None
-    packed = packed_json.read(attributes, semconv.MEMTRACE_LINEAGE)
-    lineage = LineageReader(packed.data if packed else {})
-    incomplete = packed is not None and not packed.complete
-    if incomplete:
-        lineage.problems.append(semconv.MEMTRACE_LINEAGE)
+    fields, problems, incomplete = _lineage(attributes)
     if step == semconv.STEP_FAREWELL:
         return SpanFacts(
             tenant=source.tenant,
-            farewell=lineage.sequence(),
+            farewell=fields["sequence"],
             farewell_ns=attr.nanoseconds(span.start_time_unix_nano),
-            problems=tuple(lineage.problems),
+            problems=tuple(problems),
         )
-    operation = _operation(span, attributes, source, lineage, step) if step else None
+    graph_id = attributes.text(semconv.MEMTRACE_GRAPH_ID)
+    owner = graph_id or attributes.text(semconv.GEN_AI_CONVERSATION_ID) or _service_graph(source)
     values: tuple[Value, ...] = ()
-    if operation is not None:
-        truncated = dict(operation.truncated)
-        values, values_complete = _values(attributes, operation, keys)
+    operation = None
+    is_operation = step and (
+        step != semconv.STEP_FLAG or graph_id or fields["sequence"] is not None
+    )
+    if is_operation:
+        values, values_complete = _values(attributes, owner, source.tenant, fields, keys)
         if incomplete:
-            truncated["lineage"] = 1
+            fields["truncated"] = {**fields["truncated"], "lineage": 1}
         if not values_complete:
-            truncated["values"] = 1
-            lineage.problems.append(semconv.MEMTRACE_VALUES)
-        operation = _with_truncated(operation, truncated)
+            fields["truncated"] = {**fields["truncated"], "values": 1}
+            problems.append(semconv.MEMTRACE_VALUES)
+        operation = _operation(span, data, attributes, source, owner, step, fields)
     return SpanFacts(
         tenant=source.tenant,
         operation=operation,
         values=values,
         flags=_flags(span, attributes, source.tenant, step, flagged),
-        problems=tuple(dict.fromkeys(lineage.problems)),
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
+def _lineage(attributes: SpanAttributes) -> tuple[dict[str, Any], list[str], bool]:
+    """Fields of the operation, names of what could not be read, and whether much is missing."""
+    text = attributes.text(semconv.MEMTRACE_LINEAGE)
+    regular = regular_fields(text) if text and _SECOND_PART not in attributes else None
+    if regular is not None:
+        return regular, [], False
+    packed = packed_json.read(attributes, semconv.MEMTRACE_LINEAGE)
+    reader = LineageReader(packed.data if packed else {})
+    incomplete = packed is not None and not packed.complete
+    if incomplete:
+        reader.problems.append(semconv.MEMTRACE_LINEAGE)
+    return reader.fields(), reader.problems, incomplete
+
+
 def _operation(
-    span: Span, attributes: Attributes, source: Source, lineage: LineageReader, step: str
-) -> Operation | None:
-    fields = lineage.fields()
-    graph_id = attr.text(attributes, semconv.MEMTRACE_GRAPH_ID)
-    if step == semconv.STEP_FLAG and not graph_id and fields["sequence"] is None:
-        return None
-    conversation = attr.text(attributes, semconv.GEN_AI_CONVERSATION_ID)
+    span: SpanView,
+    data: bytes,
+    attributes: SpanAttributes,
+    source: Source,
+    graph_id: str,
+    step: str,
+    fields: dict[str, Any],
+) -> Operation:
     fields["composite"] = fields["composite"] or step == semconv.STEP_ADD
     return Operation(
-        graph_id=graph_id or conversation or f"service:{source.service or 'unknown'}",
+        graph_id=graph_id,
         trace_id=span.trace_id.hex(),
         span_id=span.span_id.hex(),
         parent_span_id=span.parent_span_id.hex(),
@@ -98,52 +114,49 @@ def _operation(
         start_ns=attr.nanoseconds(span.start_time_unix_nano),
         end_ns=attr.nanoseconds(span.end_time_unix_nano),
         tenant=source.tenant,
-        system=attr.text(attributes, semconv.MEMTRACE_SYSTEM),
-        system_version=attr.text(attributes, semconv.MEMTRACE_SYSTEM_VERSION),
+        system=attributes.text(semconv.MEMTRACE_SYSTEM),
+        system_version=attributes.text(semconv.MEMTRACE_SYSTEM_VERSION),
         service=source.service,
-        capture=attr.text(attributes, semconv.MEMTRACE_CAPTURE) or semconv.CAPTURE_OBSERVED,
-        error_type=attr.text(attributes, semconv.ERROR_TYPE),
-        conversation_id=conversation,
-        response_id=attr.text(attributes, semconv.GEN_AI_RESPONSE_ID),
-        digest=attr.message_digest(span),
+        capture=attributes.text(semconv.MEMTRACE_CAPTURE) or semconv.CAPTURE_OBSERVED,
+        error_type=attributes.text(semconv.ERROR_TYPE),
+        conversation_id=attributes.text(semconv.GEN_AI_CONVERSATION_ID),
+        response_id=attributes.text(semconv.GEN_AI_RESPONSE_ID),
+        digest=attr.span_digest(data),
         **fields,
     )
 
 
-def _with_truncated(operation: Operation, truncated: Mapping[str, int]) -> Operation:
-    if truncated == operation.truncated:
-        return operation
-    return structs.replace(operation, truncated=truncated)
+def _service_graph(source: Source) -> str:
+    return f"service:{source.service or 'unknown'}"
 
 
 def _values(
-    attributes: Attributes, operation: Operation, keys: Mapping[str, DigestKey]
+    attributes: SpanAttributes,
+    graph_id: str,
+    tenant: str,
+    fields: Mapping[str, Any],
+    keys: Mapping[str, DigestKey],
 ) -> tuple[tuple[Value, ...], bool]:
     packed = packed_json.read(attributes, semconv.MEMTRACE_VALUES)
     if packed is None:
         return (), True
-    key = keys.get(operation.digest_key)
-    cut = frozenset(operation.cut)
+    key = keys.get(fields["digest_key"])
+    cut = frozenset(fields["cut"])
     values = tuple(
-        _value(reference, content, operation, key, reference in cut)
+        Value(
+            graph_id=graph_id,
+            ref=reference,
+            content=content if isinstance(content, (str, list)) else canonical_json.dumps(content),
+            tenant=tenant,
+            cut=reference in cut,
+            verified=reference not in cut
+            and key is not None
+            and _digest_matches(reference, content, key),
+        )
         for reference, content in packed.data.items()
         if is_reference(reference) and content is not None
     )
     return values, packed.complete
-
-
-def _value(
-    reference: str, content: object, operation: Operation, key: DigestKey | None, cut: bool
-) -> Value:
-    kept = content if isinstance(content, (str, list)) else canonical_json.dumps(content)
-    return Value(
-        graph_id=operation.graph_id,
-        ref=reference,
-        content=kept,
-        tenant=operation.tenant,
-        cut=cut,
-        verified=not cut and key is not None and _digest_matches(reference, content, key),
-    )
 
 
 def _digest_matches(reference: str, content: object, key: DigestKey) -> bool:
@@ -154,7 +167,7 @@ def _digest_matches(reference: str, content: object, key: DigestKey) -> bool:
 
 
 def _flags(
-    span: Span, attributes: Attributes, tenant: str, step: str, flagged: bool
+    span: SpanView, attributes: SpanAttributes, tenant: str, step: str, flagged: bool
 ) -> tuple[Flag, ...]:
     if step != semconv.STEP_FLAG and not flagged:
         return ()
@@ -162,10 +175,10 @@ def _flags(
     origin = f"{trace_id}:{span_id}"
     response_id = conversation_id = ""
     if step == semconv.STEP_FLAG:
-        trace_id = attr.text(attributes, semconv.MEMTRACE_FLAG_TRACE_ID).lower()
-        span_id = attr.text(attributes, semconv.MEMTRACE_FLAG_SPAN_ID).lower()
-        response_id = attr.text(attributes, semconv.GEN_AI_RESPONSE_ID)
-        conversation_id = attr.text(attributes, semconv.GEN_AI_CONVERSATION_ID)
+        trace_id = attributes.text(semconv.MEMTRACE_FLAG_TRACE_ID).lower()
+        span_id = attributes.text(semconv.MEMTRACE_FLAG_SPAN_ID).lower()
+        response_id = attributes.text(semconv.GEN_AI_RESPONSE_ID)
+        conversation_id = attributes.text(semconv.GEN_AI_CONVERSATION_ID)
         if not (trace_id or response_id or conversation_id):
             trace_id, span_id = _linked(span)
     if not (trace_id or response_id or conversation_id):
@@ -173,24 +186,24 @@ def _flags(
     return (
         Flag(
             tenant=tenant,
-            graph_id=attr.text(attributes, semconv.MEMTRACE_GRAPH_ID),
+            graph_id=attributes.text(semconv.MEMTRACE_GRAPH_ID),
             trace_id=trace_id,
             span_id=span_id,
             response_id=response_id,
             conversation_id=conversation_id,
             expected=attr.optional_text(attributes, semconv.MEMTRACE_EXPECTED),
             evidence=attr.texts(attributes, semconv.MEMTRACE_EVIDENCE),
-            reason=attr.text(attributes, semconv.MEMTRACE_FLAG_REASON),
-            source=attr.text(attributes, semconv.MEMTRACE_FLAG_SOURCE),
+            reason=attributes.text(semconv.MEMTRACE_FLAG_REASON),
+            source=attributes.text(semconv.MEMTRACE_FLAG_SOURCE),
             at_ns=attr.nanoseconds(span.end_time_unix_nano),
             origin=origin,
         ),
     )
 
 
-def _linked(span: Span) -> tuple[str, str]:
+def _linked(span: SpanView) -> tuple[str, str]:
     for link in span.links:
-        relation = attr.decode(link.attributes).get(semconv.LINK_RELATION)
+        relation = SpanAttributes(link.attributes).text(semconv.LINK_RELATION)
         if relation == semconv.RELATION_FLAGS:
             return link.trace_id.hex(), link.span_id.hex()
     return "", ""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
+
+from memtrace_collector.dialects.attributes import Attributes
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CLOSER = {"{": "}", "[": "]"}
@@ -25,12 +26,14 @@ class Packed(NamedTuple):
     complete: bool
 
 
-def read(attributes: Mapping[str, object], name: str) -> Packed | None:
+def read(attributes: Attributes, name: str) -> Packed | None:
     """The object in attribute ``name``, or split over ``name.1``, ``name.2`` …
 
     Returns None when there is no such attribute. Never raises: what cannot be parsed is cut
     back to the longest readable beginning.
     """
+    if name not in attributes and f"{name}.1" not in attributes:
+        return None
     whole = attributes.get(name)
     if isinstance(whole, dict):
         return Packed(whole, complete=True)
@@ -40,9 +43,7 @@ def read(attributes: Mapping[str, object], name: str) -> Packed | None:
         if not isinstance(part, str):
             break
         parts.append(part)
-    if not parts:
-        return None
-    return _parse("".join(parts))
+    return _parse("".join(parts)) if parts else None
 
 
 def _parse(text: str) -> Packed:

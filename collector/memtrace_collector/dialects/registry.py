@@ -14,13 +14,13 @@ from memtrace_collector.dialects import evaluation, genai_memory, memtrace
 from memtrace_collector.dialects.attributes import Source
 from memtrace_collector.dialects.evaluation import NO_THRESHOLDS, Thresholds
 from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.otlp.identity import are_valid_ids
+from memtrace_collector.otlp.slices import Slices, scope_view, span_view
 from memtrace_otel import semconv
-
-_TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
 
 
 def markers() -> tuple[bytes, ...]:
-    """Byte strings of which a span must contain one to be worth decoding."""
+    """How keys of attributes begin, of which a span must have one to be worth decoding."""
     return (*memtrace.MARKERS, *genai_memory.MARKERS, *evaluation.MARKERS)
 
 
@@ -28,20 +28,30 @@ def read_span(
     span: Span, source: Source, thresholds: Thresholds = NO_THRESHOLDS
 ) -> SpanFacts | None:
     """Facts of one span; None when no dialect knows it."""
-    if span.name in memtrace.OWN_SPANS:
-        return None
-    attributes = attr.decode(span.attributes)
-    if semconv.MEMTRACE_CASE_ID in attributes:
-        return None  # our own call to a model, for a verdict
-    facts = memtrace.read_span(span, attributes, source)
+    facts = read_slice(span.SerializeToString(), source, thresholds)
+    if facts is not None and not are_valid_ids(span):
+        return SpanFacts(tenant=source.tenant, problems=("span without valid ids",))
+    return facts
+
+
+def read_slice(
+    data: bytes, source: Source, thresholds: Thresholds = NO_THRESHOLDS
+) -> SpanFacts | None:
+    """Facts of the span in these bytes, whose ids are valid; None when no dialect knows it.
+
+    Raises:
+        DecodeError: they are no span.
+    """
+    span = span_view(data)
+    if span.name in memtrace.OWN_SPANS or semconv.MEMTRACE_CASE_ID in span.attributes:
+        return None  # a verdict, or our own call to a model for one
+    facts = memtrace.read_span(span, data, source)
     if facts is None:
-        facts = genai_memory.read_span(span, attributes, source)
-    flags = evaluation.event_flags(span, attributes, source, thresholds) if span.events else ()
+        facts = genai_memory.read_span(span, data, source)
+    flags = evaluation.event_flags(span, source, thresholds) if span.events else ()
     if flags:
         facts = facts or SpanFacts(tenant=source.tenant)
         facts = structs.replace(facts, flags=(*facts.flags, *flags))
-    if facts is not None and not _identified(span):
-        return SpanFacts(tenant=source.tenant, problems=("span without valid ids",))
     return facts
 
 
@@ -49,14 +59,23 @@ def read_request(
     tenant: str, request: ExportTraceServiceRequest, thresholds: Thresholds = NO_THRESHOLDS
 ) -> Iterator[SpanFacts]:
     """Facts of every span of a trace export request that a dialect knows, in its order."""
-    for resource_spans in request.resource_spans:
-        resource = attr.decode(resource_spans.resource.attributes)
-        for scope_spans in resource_spans.scope_spans:
-            source = Source(tenant, resource, scope_spans.scope.name)
-            for span in scope_spans.spans:
+    for group in request.resource_spans:
+        resource = attr.resource_attributes(group.resource.SerializeToString())
+        for scope in group.scope_spans:
+            source = Source(tenant, resource, scope.scope.name)
+            for span in scope.spans:
                 facts = read_span(span, source, thresholds)
                 if facts is not None:
                     yield facts
+
+
+def source_of(tenant: str, scope: Slices) -> Source:
+    """Where the spans of a scope come from.
+
+    Raises:
+        DecodeError: resource or scope are none.
+    """
+    return Source(tenant, attr.resource_attributes(scope.resource), scope_view(scope.scope).name)
 
 
 def read_logs(
@@ -71,12 +90,3 @@ def read_logs(
                 facts = evaluation.read_log(record, source, thresholds)
                 if facts is not None:
                     yield facts
-
-
-def _identified(span: Span) -> bool:
-    return (
-        len(span.trace_id) == _TRACE_ID_BYTES
-        and len(span.span_id) == _SPAN_ID_BYTES
-        and any(span.trace_id)
-        and any(span.span_id)
-    )

@@ -176,7 +176,7 @@ class Flag(Struct, frozen=True, kw_only=True, gc=False):
         return f"conversation:{self.conversation_id}"
 
 
-class SpanFacts(Struct, frozen=True, kw_only=True):
+class SpanFacts(Struct, frozen=True, kw_only=True, gc=False):
     """Everything one span (or log record) says."""
 
     tenant: str = DEFAULT_TENANT

@@ -304,7 +304,7 @@ def test_a_refused_record_is_counted_and_does_not_block_the_next(pipeline: Pipel
 def test_a_record_that_cannot_be_read_is_not_sent_on_and_blocks_nobody(
     pipeline: Pipeline,
 ) -> None:
-    pipeline.append(b"memtrace. and nothing else")
+    pipeline.append(b"\n\x0dmemtrace.step and nothing else")
     destination = pipeline.forward(*lifecycle())
     assert len(destination.seen) == 3
 

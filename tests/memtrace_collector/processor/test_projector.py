@@ -112,7 +112,7 @@ class Counting:
 
 
 def test_a_poison_record_is_noted_once_and_stops_nobody(log: SegmentLog) -> None:
-    positions = append(log, ingest(1), b"memtrace. and nothing else", ingest(2))
+    positions = append(log, ingest(1), b"\n\x0dmemtrace.step and nothing else", ingest(2))
     metrics = Counting()
     for _ in range(2):
         store = InMemoryFactStore()
