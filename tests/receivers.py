@@ -12,6 +12,7 @@ from memtrace_collector.log.position import START
 from memtrace_collector.log.reader import read
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.receiver.ingest import Ingest
+from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.receiver.server import Listen, ReceiverServer
 
 
@@ -33,9 +34,11 @@ class Receiver:
 
 
 @contextmanager
-def serving(ingest: Ingest, *, http_port: int = 0, grpc_port: int = 0) -> Iterator[ReceiverServer]:
+def serving(
+    ingest: Ingest, *, http_port: int = 0, grpc_port: int = 0, limits: Limits | None = None
+) -> Iterator[ReceiverServer]:
     """Only the two doors, before an ``ingest`` of the test's own."""
-    server = ReceiverServer(ingest, Listen(http_port=http_port, grpc_port=grpc_port))
+    server = ReceiverServer(ingest, Listen(http_port=http_port, grpc_port=grpc_port), limits)
     server.start()
     try:
         yield server
@@ -45,10 +48,18 @@ def serving(ingest: Ingest, *, http_port: int = 0, grpc_port: int = 0) -> Iterat
 
 @contextmanager
 def running(
-    folder: Path, *, http_port: int = 0, grpc_port: int = 0, **limits: int
+    folder: Path,
+    *,
+    http_port: int = 0,
+    grpc_port: int = 0,
+    limits: Limits | None = None,
+    **bounds: int,
 ) -> Iterator[Receiver]:
+    """``bounds``: of :class:`Ingest`, in bytes."""
     with (
         closing(SegmentLog(folder)) as log,
-        serving(Ingest(log.append, **limits), http_port=http_port, grpc_port=grpc_port) as server,
+        serving(
+            Ingest(log.append, **bounds), http_port=http_port, grpc_port=grpc_port, limits=limits
+        ) as server,
     ):
         yield Receiver(server, log)

@@ -90,23 +90,31 @@ class _Export:
 
     async def _first(self, messages: AsyncIterator[bytes]) -> bytes:
         """The message; one that is not complete in time is given up."""
-        loop = asyncio.get_running_loop()
-        expired = loop.call_later(self._limits.body_seconds, _cancel, asyncio.current_task())
+        patience = _Patience(asyncio.current_task())
+        timer = asyncio.get_running_loop().call_later(self._limits.body_seconds, patience.end)
         try:
             return await messages.__anext__()
         except StopAsyncIteration:
             raise RefusedError(Code.INVALID_ARGUMENT, "a call without a message") from None
         except asyncio.CancelledError:
-            if expired.when() > loop.time():
+            if not patience.has_ended:
                 raise
             raise RefusedError(Code.UNAVAILABLE, "the message comes too slowly") from None
         finally:
-            expired.cancel()
+            timer.cancel()
 
 
-def _cancel(task: asyncio.Task[Any] | None) -> None:
-    if task is not None:
-        task.cancel()
+class _Patience:
+    """Interrupts a task, and tells this from every other reason why one may be cancelled."""
+
+    def __init__(self, task: asyncio.Task[Any] | None) -> None:
+        self._task = task
+        self.has_ended = False
+
+    def end(self) -> None:
+        self.has_ended = True
+        if self._task is not None:
+            self._task.cancel()
 
 
 def _presented(context: Context) -> Presented:
