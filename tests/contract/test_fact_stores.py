@@ -73,16 +73,16 @@ def test_an_operation_comes_back_as_it_was(store: FactStore) -> None:
     assert summary == (GRAPH, 2, ADDED.start_ns, READ.end_ns)
 
 
-def test_members_of_traces_are_named_in_whatever_graph_they_are(store: FactStore) -> None:
+def test_siblings_in_a_trace_are_named_in_whatever_graph_they_are(store: FactStore) -> None:
     elsewhere = operation("t1/other", "ingest", 2, graph_id="user:eve")
-    put(store, *facts(ADDED, READ, elsewhere))
-    many = [operation(f"m{n}/s", "ingest", n).trace_id for n in range(300)]
-    assert store.trace_members([*many, ADDED.trace_id, READ.trace_id]) == {
-        ADDED.trace_id: {ADDED.key: GRAPH, elsewhere.key: "user:eve"},
-        READ.trace_id: {READ.key: GRAPH},
-    }
-    assert store.trace_members([]) == {}
-    assert (store.size(GRAPH), store.size("user:eve"), store.size("none")) == (2, 1, 0)
+    again = operation("t1/again", "ingest", 3)
+    put(store, *facts(ADDED, READ, elsewhere, again))
+    many = [operation(f"m{n}/s", "ingest", n).key for n in range(300)]
+    found = {elsewhere.key: "user:eve", again.key: GRAPH}
+    assert store.trace_siblings([*many, ADDED.key, READ.key]) == found
+    assert store.trace_siblings([key("t1/unknown")]) == found | {ADDED.key: GRAPH}
+    assert store.trace_siblings([READ.key]) == store.trace_siblings([]) == {}
+    assert (store.size(GRAPH), store.size("user:eve"), store.size("none")) == (3, 1, 0)
 
 
 def test_lookups_lead_from_references_and_records_to_operations(store: FactStore) -> None:

@@ -4,7 +4,7 @@ the decision that chose it. What was merely shown is no ancestor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,9 +12,11 @@ from memtrace_collector.graph import deciding, resolution
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.references import ancestry_inputs, writes_record
-from memtrace_collector.graph.resolution import DELIVERED, INCOMPLETE, Use, UseKey
+from memtrace_collector.graph.resolution import DELIVERED, INCOMPLETE, Use
 
 MAX_OPERATIONS = 20_000
+_AT_ONCE = 1_024
+"""Operations that are gone back from with one set of reads."""
 _HARMLESS_CUTS = frozenset(("dropped", "shown", "values"))
 """Shortened parts of a lineage that no ancestry runs over."""
 
@@ -33,44 +35,145 @@ class Ancestry:
 
 
 class _Step(NamedTuple):
+    key: OperationKey
     operation: Operation
     refs: tuple[str, ...]
 
 
 def ancestry(lookups: Lookups, answer: Operation, max_operations: int = MAX_OPERATIONS) -> Ancestry:
-    """Walk back from ``answer``, level by level."""
-    found = Ancestry(operations={answer.key: answer})
-    parents: dict[OperationKey, dict[OperationKey, None]] = {}
-    seen: set[UseKey] = set()
-    statuses = {_own_status(answer)}
-    missing: dict[str, None] = {}
-    frontier = [_Step(answer, ancestry_inputs(answer, None))]
-    while frontier:
-        uses = [Use(step.operation, ref) for step in frontier for ref in step.refs]
-        fresh = {use.key: use for use in uses if use.key not in seen}
-        seen.update(fresh)
-        resolutions = resolution.resolve(lookups, fresh.values())
-        frontier = []
-        for key, result in resolutions.items():
-            statuses.add(result.status)
-            if result.via == resolution.MISSING:
-                missing[key.ref] = None
-            for step in _next_steps(result):
-                parents.setdefault(key.user, {})[step.operation.key] = None
-                frontier.append(step)
-        frontier = _with_deciders(lookups, frontier, parents)
-        for step in frontier:
-            if step.operation.key not in found.operations:
-                found.operations[step.operation.key] = step.operation
-                statuses.add(_own_status(step.operation))
-        if len(found.operations) > max_operations:
-            found.truncated = True
-            statuses.add(INCOMPLETE)
+    """Walk back from ``answer``, breadth first."""
+    walk = _Walk(lookups)
+    walk.start(answer)
+    while walk.pending:
+        walk.advance()
+        if len(walk.found.operations) > max_operations:
+            walk.found.truncated = True
+            walk.statuses.add(INCOMPLETE)
             break
-    found.parents = {key: tuple(items) for key, items in parents.items()}
-    found.status = resolution.worst(statuses)
-    found.missing = tuple(missing)
-    return found
+    return walk.ended()
+
+
+@dataclass(slots=True)
+class _Walk:
+    """``pending``: operations that were reached, with the references to go on from."""
+
+    lookups: Lookups
+    found: Ancestry = field(default_factory=Ancestry)
+    pending: list[_Step] = field(default_factory=list)
+    statuses: set[str] = field(default_factory=set)
+    _parents: dict[OperationKey, dict[OperationKey, None]] = field(default_factory=dict)
+    _missing: dict[str, None] = field(default_factory=dict)
+    _followed: dict[OperationKey, tuple[str, ...]] = field(default_factory=dict)
+    """References of each operation from which the walk went on."""
+    _reached: set[tuple[str, str]] = field(default_factory=set)
+    """References that led straight to their only producer, by graph."""
+    _met: list[Operation] = field(default_factory=list)
+    """Operations that were just reached for something they made or delivered."""
+    _decided: set[OperationKey] = field(default_factory=set)
+
+    def start(self, answer: Operation) -> None:
+        self._add(answer.key, answer)
+        self.pending.append(_Step(answer.key, answer, ancestry_inputs(answer, None)))
+
+    def advance(self) -> None:
+        """Go one step back from the operations reached first."""
+        batch, self.pending = self.pending[:_AT_ONCE], self.pending[_AT_ONCE:]
+        steps = self._unfollowed(batch)
+        self.lookups.read_traces([step.operation for step in steps])
+        self._read_producers(steps)
+        left = [use for step in steps for use in self._go_straight(step)]
+        if left:
+            self._resolve(left)
+        self._add_deciders()
+
+    def ended(self) -> Ancestry:
+        self.found.parents = {key: tuple(items) for key, items in self._parents.items()}
+        self.found.status = resolution.worst(self.statuses)
+        self.found.missing = tuple(self._missing)
+        return self.found
+
+    def _unfollowed(self, batch: Iterable[_Step]) -> list[_Step]:
+        steps = []
+        for step in batch:
+            known = self._followed.get(step.key)
+            if known is None:
+                self._followed[step.key] = step.refs
+                steps.append(step)
+            elif known is not step.refs:
+                fresh = tuple(ref for ref in step.refs if ref not in known)
+                self._followed[step.key] = (*known, *fresh)
+                steps.append(step._replace(refs=fresh))
+        return steps
+
+    def _read_producers(self, steps: Sequence[_Step]) -> None:
+        wanted: dict[str, list[str]] = {}
+        for _, operation, refs in steps:
+            wanted.setdefault(operation.graph_id, []).extend(refs)
+        for graph_id, names in wanted.items():
+            self.lookups.read_producers(graph_id, names)
+
+    def _go_straight(self, step: _Step) -> list[Use]:
+        """Follow the references whose only producer no rule could gainsay; the others are left."""
+        key, user, refs = step
+        graph_id = user.graph_id
+        only = self.lookups.only_producers(graph_id)
+        makers = [maker for maker in map(only.get, refs) if maker is not None]
+        left: list[Use] = []
+        is_plain = len(makers) == len(refs) and key not in makers and not user.sources
+        if not (is_plain and self.lookups.is_alone(user.trace_id)):
+            uses = [Use(user, ref) for ref in refs]
+            plain = {
+                use.ref for use in uses if resolution.is_plain(self.lookups, use, only.get(use.ref))
+            }
+            left = [use for use in uses if use.ref not in plain]
+            refs = tuple(ref for ref in refs if ref in plain)
+            makers = [only[ref] for ref in refs]
+        if refs:
+            self._parents.setdefault(key, {}).update(dict.fromkeys(makers))
+        for ref, maker in zip(refs, makers):
+            if (graph_id, ref) not in self._reached:
+                self._reached.add((graph_id, ref))
+                self._reach(maker, self.lookups.known(maker), ref)
+        return left
+
+    def _resolve(self, uses: list[Use]) -> None:
+        for key, result in resolution.resolve(self.lookups, uses).items():
+            self.statuses.add(result.status)
+            if result.via == resolution.MISSING:
+                self._missing[key.ref] = None
+            for ref, operation in result.occurrences:
+                self._parents.setdefault(key.user, {})[operation.key] = None
+                self._reach(operation.key, operation, ref, delivered=result.via == DELIVERED)
+
+    def _reach(
+        self, key: OperationKey, operation: Operation, ref: str, *, delivered: bool = False
+    ) -> None:
+        refs = ancestry_inputs(operation, ref)
+        if delivered and ref not in refs:
+            refs = (*refs, ref)
+        self.pending.append(_Step(key, operation, refs))
+        self._add(key, operation)
+        if key not in self._decided:
+            self._decided.add(key)
+            self._met.append(operation)
+
+    def _add(self, key: OperationKey, operation: Operation) -> None:
+        if key not in self.found.operations:
+            self.found.operations[key] = operation
+            self.statuses.add(_own_status(operation))
+
+    def _add_deciders(self) -> None:
+        met, self._met = self._met, []
+        self.lookups.read_traces(met)
+        for operation in met:
+            if self.lookups.is_alone(operation.trace_id) or not writes_record(operation):
+                continue
+            key = operation.key
+            for choice in deciding.choices(operation, self.lookups.tree(operation.trace_id)):
+                decider = choice.operation.key
+                self._parents.setdefault(key, {})[decider] = None
+                self.pending.append(_Step(decider, choice.operation, choice.refs))
+                self._add(decider, choice.operation)
 
 
 def parents_of(
@@ -100,31 +203,6 @@ def merge_parents(
     return {key: tuple(items) for key, items in merged.items()}
 
 
-def _next_steps(result: resolution.Resolution) -> list[_Step]:
-    steps = []
-    for ref, operation in result.occurrences:
-        refs = ancestry_inputs(operation, ref)
-        if result.via == DELIVERED and ref not in refs:
-            refs = (*refs, ref)
-        steps.append(_Step(operation, refs))
-    return steps
-
-
-def _with_deciders(
-    lookups: Lookups,
-    steps: list[_Step],
-    parents: dict[OperationKey, dict[OperationKey, None]],
-) -> list[_Step]:
-    extended = list(steps)
-    for operation in {step.operation.key: step.operation for step in steps}.values():
-        if not writes_record(operation):
-            continue
-        for choice in deciding.choices(operation, lookups.tree(operation.trace_id)):
-            parents.setdefault(operation.key, {})[choice.operation.key] = None
-            extended.append(_Step(choice.operation, choice.refs))
-    return extended
-
-
 def _own_status(operation: Operation) -> str:
-    shortened = set(operation.truncated) - _HARMLESS_CUTS
+    shortened = operation.truncated and operation.truncated.keys() - _HARMLESS_CUTS
     return INCOMPLETE if shortened else resolution.COMPLETE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from memtrace_collector.graph import history
 from memtrace_collector.graph.case import Write
@@ -10,7 +11,14 @@ from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.reader import GraphReader, Near
 from memtrace_collector.graph.trace_tree import TraceTree
 
-_Keyed = dict[tuple[str, str], list[Operation]]
+_LARGEST_WHOLE = 20_000
+"""A graph of more operations is never read whole."""
+_WORTH_READING = 0.5
+"""A graph is read whole once a walk has asked it for a fraction of its size: reading operations
+in the order in which they lie costs a fraction of finding as many by their references."""
+_CALL = 24
+"""What asking costs, whatever is asked for, in references."""
+_Found = dict[str, list[Operation]]
 _Read = Callable[[str, Collection[str]], Mapping[str, list[Operation]]]
 
 
@@ -22,37 +30,81 @@ class Lookups:
         self.reader = reader
         self._near = near
         self._operations: dict[OperationKey, Operation] = {}
-        self._traces: dict[str, TraceTree] = {}
-        self._producers: _Keyed = {}
-        self._writers: _Keyed = {}
-        self._record_users: _Keyed = {}
+        self._absent: set[tuple[str, OperationKey]] = set()
+        self._traces: dict[str, Sequence[Operation]] = {}
+        self._trees: dict[str, TraceTree] = {}
+        self._producers: dict[str, _Found] = defaultdict(dict)
+        self._only: dict[str, dict[str, OperationKey]] = defaultdict(dict)
+        self._writers: dict[str, _Found] = defaultdict(dict)
+        self._record_users: dict[str, _Found] = defaultdict(dict)
         self._histories: dict[tuple[str, str], tuple[Write, ...]] = {}
+        self._asked: dict[str, int] = defaultdict(int)
+        self._sizes: dict[str, int] = {}
+        self._whole: set[str] = set()
 
     def tree(self, trace_id: str) -> TraceTree:
         """Every memory operation of the trace."""
-        tree = self._traces.get(trace_id)
+        tree = self._trees.get(trace_id)
         if tree is None:
-            tree = self._traces[trace_id] = TraceTree(self.reader.trace_operations(trace_id))
-            self._remember(tree.operations)
+            held = self._traces.get(trace_id)
+            operations = self.reader.trace_operations(trace_id) if held is None else held
+            tree = self._trees[trace_id] = TraceTree(self._remember(operations))
+            self._traces[trace_id] = tree.operations
         return tree
 
-    def operation(self, key: OperationKey, graph_ids: Iterable[str]) -> Operation | None:
-        """The operation, when it is in one of these graphs (or in a trace already read)."""
-        known = self._operations.get(key)
-        for graph_id in () if known else graph_ids:
-            found = self.reader.operations(graph_id, [key])
-            if found:
-                self._remember(found.values())
-                return found[key]
-        return known
+    def is_alone(self, trace_id: str) -> bool:
+        """Is a single operation known of this trace, which was read?"""
+        return len(self._traces[trace_id]) < 2
 
-    def producers(self, graph_id: str, refs: Iterable[str]) -> dict[str, list[Operation]]:
-        return self._batched(self._producers, self.reader.producers, graph_id, refs)
+    def read_traces(self, operations: Iterable[Operation]) -> None:
+        """Read the traces of these operations at once."""
+        unread = {item.trace_id: item for item in operations if item.trace_id not in self._traces}
+        if not unread:
+            return
+        others = self.reader.trace_siblings([item.key for item in unread.values()])
+        self.read_operations({key: (graph_id,) for key, graph_id in others.items()})
+        self._traces.update((trace_id, (item,)) for trace_id, item in unread.items())
+        for key in others:
+            if key in self._operations:
+                self._traces[key.trace_id] = (*self._traces[key.trace_id], self._operations[key])
 
-    def writers(self, graph_id: str, records: Iterable[str]) -> dict[str, list[Operation]]:
+    def operation(self, key: OperationKey, graph_ids: tuple[str, ...]) -> Operation | None:
+        """The operation, when it is in one of these graphs or was read before."""
+        if key not in self._operations:
+            self.read_operations({key: graph_ids})
+        return self._operations.get(key)
+
+    def known(self, key: OperationKey) -> Operation:
+        """An operation that was read."""
+        return self._operations[key]
+
+    def producers(self, graph_id: str, refs: Collection[str]) -> _Found:
+        self.read_producers(graph_id, refs)
+        known = self._producers[graph_id]
+        return {ref: known[ref] for ref in refs if known.get(ref)}
+
+    def only_producers(self, graph_id: str) -> Mapping[str, OperationKey]:
+        """Of the references read so far, those that a single operation of the graph produced."""
+        return self._only[graph_id]
+
+    def read_producers(self, graph_id: str, refs: Iterable[str]) -> None:
+        """Read who produced these references, at once."""
+        known = self._producers[graph_id]
+        unknown = () if graph_id in self._whole else {ref for ref in refs if ref not in known}
+        if not unknown:
+            return
+        if self._is_worth_reading(graph_id, len(unknown)):
+            self._read_whole(graph_id)
+            return
+        self._take(known, unknown, self.reader.producers(graph_id, unknown))
+        self._only[graph_id].update(
+            (ref, known[ref][0].key) for ref in unknown if len(known[ref]) == 1
+        )
+
+    def writers(self, graph_id: str, records: Collection[str]) -> _Found:
         return self._batched(self._writers, self.reader.record_writers, graph_id, records)
 
-    def record_users(self, graph_id: str, records: Iterable[str]) -> dict[str, list[Operation]]:
+    def record_users(self, graph_id: str, records: Collection[str]) -> _Found:
         return self._batched(self._record_users, self._users_near, graph_id, records)
 
     def history(self, graph_id: str, record: str) -> tuple[Write, ...]:
@@ -66,19 +118,68 @@ class Lookups:
             self._histories[key] = history.order_writes(record, writers, readers)
         return self._histories[key]
 
-    def _users_near(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
+    def _users_near(self, graph_id: str, records: Collection[str]) -> Mapping[str, list[Operation]]:
         return self.reader.record_users(graph_id, records, self._near)
 
     def _batched(
-        self, cache: _Keyed, read: _Read, graph_id: str, names: Iterable[str]
-    ) -> dict[str, list[Operation]]:
-        wanted = set(names)
-        unknown = {name for name in wanted if (graph_id, name) not in cache}
+        self, cache: dict[str, _Found], read: _Read, graph_id: str, names: Collection[str]
+    ) -> _Found:
+        known = cache[graph_id]
+        unknown = {name for name in names if name not in known}
         if unknown:
-            found = read(graph_id, unknown)
-            for name in unknown:
-                cache[graph_id, name] = self._remember(found.get(name, ()))
-        return {name: cache[graph_id, name] for name in wanted if cache[graph_id, name]}
+            self._take(known, unknown, read(graph_id, unknown))
+        return {name: known[name] for name in names if known[name]}
+
+    def _take(
+        self, known: _Found, asked: Iterable[str], found: Mapping[str, list[Operation]]
+    ) -> None:
+        for name in asked:
+            known[name] = self._remember(found.get(name, ()))
+
+    def read_operations(self, wanted: Mapping[OperationKey, tuple[str, ...]]) -> None:
+        """Read operations at once, each from the first of its graphs that holds it."""
+        unknown = [key for key in wanted if key not in self._operations]
+        depth = 0
+        while unknown:
+            by_graph: dict[str, list[OperationKey]] = defaultdict(list)
+            for key in unknown:
+                for graph_id in wanted[key][depth : depth + 1]:
+                    by_graph[graph_id].append(key)
+            for graph_id, keys in by_graph.items():
+                self._read_from(graph_id, keys)
+            depth += 1
+            unknown = [
+                key for key in unknown if key not in self._operations and depth < len(wanted[key])
+            ]
+
+    def _read_from(self, graph_id: str, keys: Iterable[OperationKey]) -> None:
+        fresh = {key for key in keys if (graph_id, key) not in self._absent}
+        if graph_id in self._whole or not fresh:
+            return
+        found = self.reader.operations(graph_id, fresh)
+        self._remember(found.values())
+        self._absent.update((graph_id, key) for key in fresh if key not in found)
+
+    def _is_worth_reading(self, graph_id: str, references: int) -> bool:
+        self._asked[graph_id] += references + _CALL
+        asked = self._asked[graph_id] * _WORTH_READING
+        if asked < _CALL * _CALL:
+            return False
+        size = self._sizes.get(graph_id)
+        if size is None:
+            size = self._sizes[graph_id] = self.reader.size(graph_id)
+        return size <= min(asked, _LARGEST_WHOLE)
+
+    def _read_whole(self, graph_id: str) -> None:
+        known: _Found = {}
+        operations = self._remember(self.reader.all_operations(graph_id))
+        for operation in operations:
+            for ref in dict.fromkeys(operation.outputs):
+                known.setdefault(ref, []).append(operation)
+        self._producers[graph_id] = known
+        self._only[graph_id] = {ref: made[0].key for ref, made in known.items() if len(made) == 1}
+        self._whole.add(graph_id)
+        self.read_traces(operations)
 
     def _remember(self, operations: Iterable[Operation]) -> list[Operation]:
         return [self._operations.setdefault(item.key, item) for item in operations]

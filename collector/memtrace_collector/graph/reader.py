@@ -66,8 +66,8 @@ class GraphReader(Protocol):
         """Every operation of the trace, of whatever graph (ids of traces are keys)."""
         ...
 
-    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
-        """For each trace, the operations of :meth:`trace_operations`: key and graph only."""
+    def trace_siblings(self, keys: Collection[OperationKey]) -> dict[OperationKey, str]:
+        """The other operations in the traces of these, of whatever graph: the graph of each."""
         ...
 
     def size(self, graph_id: str) -> int:

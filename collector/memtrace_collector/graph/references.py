@@ -68,6 +68,8 @@ def ancestry_inputs(operation: Operation, wanted: str | None) -> tuple[str, ...]
     if wanted is None:
         return _unique((*operation.inputs, *operation.delivered))
     if wanted in operation.outputs:
+        if not operation.edges:
+            return operation.inputs or operation.delivered
         made_from = [
             edge.input
             for edge in operation.edges

@@ -70,8 +70,24 @@ def worst(statuses: Iterable[str]) -> str:
     return max(statuses, key=_SEVERITY.index, default=COMPLETE)
 
 
+def is_plain(lookups: Lookups, use: Use, maker: OperationKey | None) -> bool:
+    """Does the use go back to ``maker``, the only producer in its graph, whatever the rules?"""
+    user = use.user
+    if maker is None or maker == user.key or user.sources.get(use.ref, maker) != maker:
+        return False
+    return lookups.is_alone(user.trace_id) or not _is_delivered(use, lookups.tree(user.trace_id))
+
+
+def _is_delivered(use: Use, tree: TraceTree) -> bool:
+    is_unknown = variables.version_of(use.ref) == semconv.UNKNOWN_VERSION
+    names = (use.ref, variables.record_of(use.ref)) if is_unknown else (use.ref,)
+    return any(item.key != use.user.key for name in names for item in tree.delivering(name))
+
+
 def resolve(lookups: Lookups, uses: Collection[Use]) -> dict[UseKey, Resolution]:
     """Resolve many uses with few reads."""
+    lookups.read_traces([use.user for use in uses])
+    lookups.read_operations(_all_named(uses))
     resolved: dict[UseKey, Resolution] = {}
     open_uses: list[Use] = []
     for use in uses:
@@ -100,11 +116,18 @@ def _delivery(lookups: Lookups, use: Use) -> Resolution | None:
     return _delivery_in_trace(lookups, use)
 
 
+def _all_named(uses: Iterable[Use]) -> dict[OperationKey, tuple[str, ...]]:
+    return {use.user.sources[use.ref]: use.graph_ids for use in uses if use.ref in use.user.sources}
+
+
 def _named(lookups: Lookups, use: Use) -> Operation | None:
     key = use.user.sources.get(use.ref)
     if key is None or key == use.user.key:
         return None
-    return lookups.operation(key, use.graph_ids)
+    named = lookups.operation(key, use.graph_ids)
+    if named is None or key.trace_id == use.user.trace_id:
+        return named
+    return named if named.graph_id in use.graph_ids else None
 
 
 def _delivery_in_trace(lookups: Lookups, use: Use) -> Resolution | None:

@@ -19,9 +19,7 @@ class TraceTree:
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self.operations = sorted(operations, key=lambda o: (o.start_ns, o.span_id))
-        self._by_span = {operation.span_id: operation for operation in self.operations}
         self._chains: dict[str, tuple[str, ...]] = {}
-        self._parents = {operation.parent_span_id for operation in self.operations}
 
     def chain(self, span_id: str) -> tuple[str, ...]:
         """The span, its parent, and so on outwards."""
@@ -37,6 +35,14 @@ class TraceTree:
         chain = tuple(spans)
         self._chains[span_id] = chain
         return chain
+
+    @cached_property
+    def _by_span(self) -> dict[str, Operation]:
+        return {operation.span_id: operation for operation in self.operations}
+
+    @cached_property
+    def _parents(self) -> set[str]:
+        return {operation.parent_span_id for operation in self.operations}
 
     @cached_property
     def _deliveries(self) -> dict[str, list[Operation]]:

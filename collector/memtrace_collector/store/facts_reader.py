@@ -27,7 +27,7 @@ _OF_TRACE = (
     " JOIN graph g ON g.id = s.graph WHERE s.tenant = ? AND s.trace = ?"
     " ORDER BY o.start_ns, o.trace, o.span"
 )
-_MEMBERS = (
+_SPANS = (
     "SELECT s.trace, s.span, g.graph_id FROM span s JOIN graph g ON g.id = s.graph"
     " WHERE s.tenant = ? AND s.trace IN ({})"
 )
@@ -130,14 +130,15 @@ class SqliteGraphReader:
     def trace_operations(self, trace_id: str) -> list[Operation]:
         return self._anywhere(_OF_TRACE, (self.tenant, _bytes(trace_id)))
 
-    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
-        found: dict[str, dict[OperationKey, str]] = defaultdict(dict)
-        for some in _in_parts([_bytes(trace_id) for trace_id in trace_ids]):
-            statement = _MEMBERS.format(",".join("?" * len(some)))
+    def trace_siblings(self, keys: Collection[OperationKey]) -> dict[OperationKey, str]:
+        known = {(_bytes(key.trace_id), _bytes(key.span_id)) for key in keys}
+        found = {}
+        for some in _in_parts(sorted({trace for trace, _ in known})):
+            statement = _SPANS.format(",".join("?" * len(some)))
             for trace, span, graph_id in self._connections.query(statement, (self.tenant, *some)):
-                key = OperationKey(trace.hex(), span.hex())
-                found[key.trace_id][key] = graph_id
-        return dict(found)
+                if (trace, span) not in known:
+                    found[OperationKey(trace.hex(), span.hex())] = graph_id
+        return found
 
     def size(self, graph_id: str) -> int:
         row = self._connections.query(
@@ -357,7 +358,7 @@ def _in_parts(keys: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
     length = next((length for length in _PARTS if length >= len(keys)), _PARTS[-1])
     for start in range(0, len(keys), length):
         part = keys[start : start + length]
-        yield [*part, *part[-1:] * (length - len(part))]
+        yield [*part, *[part[-1]] * (length - len(part))]
 
 
 def _paired(edges: Iterable[tuple[SequenceNumber, int]]) -> list[Run]:

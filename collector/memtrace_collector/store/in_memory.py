@@ -149,11 +149,10 @@ class InMemoryFactStore:
     def trace_operations(self, trace_id: str) -> list[Operation]:
         return self._where(lambda operation: operation.trace_id == trace_id)
 
-    def trace_members(self, trace_ids: Collection[str]) -> dict[str, dict[OperationKey, str]]:
-        found: dict[str, dict[OperationKey, str]] = defaultdict(dict)
-        for item in self._where(lambda operation: operation.trace_id in trace_ids):
-            found[item.trace_id][item.key] = item.graph_id
-        return dict(found)
+    def trace_siblings(self, keys: Collection[OperationKey]) -> dict[OperationKey, str]:
+        traces = {key.trace_id for key in keys}
+        found = self._where(lambda operation: operation.trace_id in traces)
+        return {item.key: item.graph_id for item in found if item.key not in keys}
 
     def size(self, graph_id: str) -> int:
         return len(self._of_graph(graph_id))
