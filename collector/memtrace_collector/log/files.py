@@ -54,7 +54,8 @@ def replace(path: Path, parts: Iterable[bytes]) -> None:
     The time of last change stays, where there was a file.
     """
     draft = path.with_name(path.name + _DRAFT)
-    draft.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(draft)
     fd = create(draft)
     try:
         for part in parts:
