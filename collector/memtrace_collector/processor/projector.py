@@ -8,12 +8,14 @@ store that cannot be written stops everything until it can.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.durable_end import read_durable_end
+from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
 from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
@@ -24,13 +26,21 @@ from memtrace_collector.telemetry.passes import Passes
 from memtrace_otel import semconv
 
 CURSOR = "projection"
-MAX_BATCH_FACTS = 5_000
+MAX_BATCH_FACTS = 10_000
 MAX_BATCH_BYTES = 64 << 20
+"""Of the records from which the facts of a batch are."""
+BUSY_FACTS = 500
+"""A pass with so many facts is one of many: the next gathers for longer."""
+GATHER_SECONDS, BUSY_GATHER_SECONDS = 0.2, 0.8
+"""From the start of a pass to that of the next: what a store does for one batch costs nearly the
+same for few facts as for many."""
 MAX_SYSTEMS = 50
 """Senders name their system: beyond so many names the rest is counted as ``other``."""
 _IDLE_SECONDS = 0.25
 _RETRY_SECONDS = 1.0
-_Facts = list[tuple[LogPosition, SpanFacts]]
+_Facts: TypeAlias = list[tuple[LogPosition, SpanFacts]]
+Obey: TypeAlias = Callable[[LogRecord], None]
+"""Carries out a control record, once more after a crash."""
 
 
 class ProjectionStore(Protocol):
@@ -44,10 +54,22 @@ class ProjectionStore(Protocol):
 
 
 class _Batch(NamedTuple):
+    """Facts up to ``end``, where ``control`` stands, if there is one, that ends at ``next``."""
+
     facts: _Facts
     records: int
     skipped: int
     end: LogPosition
+    control: Entry | None = None
+
+
+class _Done(NamedTuple):
+    records: int
+    facts: int
+
+
+def _disregard(record: LogRecord) -> None:
+    """Nobody carries out control records here."""
 
 
 class Projector:
@@ -57,6 +79,7 @@ class Projector:
         log_folder: where the segments are.
         store: its cursor ``projection`` says where to go on.
         reader: which dialects are read.
+        obey: called for a control record, when all before it is applied and nothing behind.
         wait: ``SegmentLog.wait`` in the log owner's process; without it the folder is polled.
     """
 
@@ -66,12 +89,14 @@ class Projector:
         store: ProjectionStore,
         reader: RecordReader,
         *,
+        obey: Obey = _disregard,
         wait: Wait | None = None,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._folder = log_folder
         self._store = store
         self._reader = reader
+        self._obey = obey
         self._wait = wait
         self._metrics = metrics
         self._quarantine = Quarantine(log_folder, metrics)
@@ -94,13 +119,7 @@ class Projector:
         Afterwards the cursor stands at (or behind) what was the durable end at the call, also
         where only damage was left to read; with ``stop`` set, at the end of some batch.
         """
-        records = 0
-        for batch in self._batches(self._store.cursor(CURSOR)):
-            self._apply(batch)
-            records += batch.records
-            if stop is not None and stop.is_set():
-                break
-        return records
+        return self._pass(stop).records
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``. A failing store is retried, never skipped."""
@@ -108,12 +127,25 @@ class Projector:
 
     def _follow(self, stop: threading.Event) -> float:
         """One pass, and the wait for more; the seconds to pause after it."""
-        if self.run_once(stop):
-            return 0.0
+        start = time.monotonic()
+        done = self._pass(stop)
+        if done.records:
+            gather = GATHER_SECONDS if done.facts < BUSY_FACTS else BUSY_GATHER_SECONDS
+            return max(0.0, start + gather - time.monotonic())
         if self._wait is None:
             return _IDLE_SECONDS
         self._wait(self._store.cursor(CURSOR), _IDLE_SECONDS)
         return 0.0
+
+    def _pass(self, stop: threading.Event | None) -> _Done:
+        records = facts = 0
+        for batch in self._batches(self._store.cursor(CURSOR)):
+            self._apply(batch)
+            records += batch.records
+            facts += len(batch.facts)
+            if stop is not None and stop.is_set():
+                break
+        return _Done(records, facts)
 
     def _batches(self, position: LogPosition) -> Iterator[_Batch]:
         durable_end = read_durable_end(self._folder) or position
@@ -121,16 +153,21 @@ class Projector:
         records = skipped = size = 0
         end = position
         for entry in read(self._folder, position, self._quarantine.damage):
-            found = self._facts(entry)
-            facts += found
             records += 1
-            skipped += not found
-            size += len(entry.record.body) if found else 0
-            end = entry.next
-            if len(facts) >= MAX_BATCH_FACTS or size >= MAX_BATCH_BYTES:
+            if entry.record.signal == "control":
+                yield _Batch(facts, records, skipped, entry.position, entry)
+            else:
+                found = self._facts(entry)
+                facts += found
+                skipped += not found
+                size += len(entry.record.body) if found else 0
+                end = entry.next
+                if len(facts) < MAX_BATCH_FACTS and size < MAX_BATCH_BYTES:
+                    continue
                 yield _Batch(facts, records, skipped, end)
-                facts = []
-                records = skipped = size = 0
+            facts = []
+            records = skipped = size = 0
+            end = entry.next
         end = max(end, durable_end)
         if end > position:
             yield _Batch(facts, records, skipped, end)
@@ -143,30 +180,42 @@ class Projector:
             return []
 
     def _apply(self, batch: _Batch) -> None:
-        if not batch.facts:
-            self._store.set_cursor(CURSOR, batch.end)
+        if batch.facts:
+            self._apply_facts(batch.facts, batch.end)
         else:
-            try:
-                self._count(self._store.apply(batch.facts, batch.end))
-            except BAD_DATA:
-                self._apply_one_by_one(batch)
+            self._store.set_cursor(CURSOR, batch.end)
+        if batch.control is not None:
+            self._carry_out(batch.control)
         problems = sum(len(facts.problems) for _, facts in batch.facts)
         self._metrics.add("memtrace.projection.records", batch.records)
         self._metrics.add("memtrace.projection.passed", batch.skipped)
         self._metrics.add("memtrace.projection.salvaged", problems)
 
-    def _apply_one_by_one(self, batch: _Batch) -> None:
-        """Find the record that spoils a batch; the cursor moves only when all are through."""
-        start = self._store.cursor(CURSOR)
-        for position, facts in batch.facts:
-            self._apply_alone(position, facts, start)
-        self._store.set_cursor(CURSOR, batch.end)
-
-    def _apply_alone(self, position: LogPosition, facts: SpanFacts, cursor: LogPosition) -> None:
+    def _apply_facts(self, facts: _Facts, end: LogPosition) -> None:
         try:
-            self._count(self._store.apply([(position, facts)], cursor))
+            self._count(self._store.apply(facts, end))
+        except BAD_DATA:
+            self._apply_part(facts, self._store.cursor(CURSOR))
+            self._store.set_cursor(CURSOR, end)
+
+    def _apply_part(self, facts: _Facts, cursor: LogPosition) -> None:
+        """Find by halving what spoils a batch; the cursor moves only when all is through."""
+        try:
+            self._count(self._store.apply(facts, cursor))
         except BAD_DATA as error:
-            self._quarantine.poison(position, error)
+            if len(facts) == 1:
+                self._quarantine.poison(facts[0][0], error)
+                return
+            middle = len(facts) // 2
+            self._apply_part(facts[:middle], cursor)
+            self._apply_part(facts[middle:], cursor)
+
+    def _carry_out(self, entry: Entry) -> None:
+        try:
+            self._obey(entry.record)
+        except BAD_DATA as error:
+            self._quarantine.poison(entry.position, error)
+        self._store.set_cursor(CURSOR, entry.next)
 
     def _count(self, applied: Applied) -> None:
         for (system, step), count in applied.added.items():

@@ -15,6 +15,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.control import Erase, erase_record
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.log.reader import segment_path
@@ -140,6 +141,49 @@ def test_facts_that_cannot_be_stored_cost_only_their_record(log: SegmentLog) -> 
     assert project(log, store) == 3
     assert count(store) == 2
     assert store.cursor() == log.end
+
+
+def test_few_bad_facts_among_many_cost_few_attempts(log: SegmentLog) -> None:
+    append(log, *(ingest(number) for number in range(1, 513)))
+    attempts = 0
+
+    class Fussy(InMemoryFactStore):
+        def apply(
+            self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition
+        ) -> Applied:
+            nonlocal attempts
+            attempts += 1
+            rows = list(batch)
+            bad = {f"{number:032x}" for number in (3, 400)}
+            if any(facts.operation and facts.operation.trace_id in bad for _, facts in rows):
+                raise ValueError("cannot be stored")
+            return super().apply(rows, cursor)
+
+    store = Fussy()
+    project(log, store)
+    assert count(store) == 510
+    assert attempts < 50
+    assert store.cursor() == log.end
+
+
+def test_a_control_record_is_carried_out_between_what_is_before_and_behind(
+    log: SegmentLog,
+) -> None:
+    order = erase_record(Erase("default", "g", "1"), 5)
+    append(log, ingest(1))
+    (at,) = [log.append(order).result(5)]
+    append(log, ingest(2))
+    store = InMemoryFactStore()
+    seen: list[tuple[LogRecord, int, LogPosition]] = []
+
+    def obey(record: LogRecord) -> None:
+        seen.append((record, count(store), store.cursor()))
+
+    Projector(log.folder, store, RecordReader(), obey=obey).run_once()
+    assert seen == [(order, 1, at)]
+    assert count(store) == 2 and store.cursor() == log.end
+    Projector(log.folder, store, RecordReader(), obey=obey).run_once()
+    assert len(seen) == 1
 
 
 def test_a_store_that_fails_is_retried_and_nothing_is_skipped(
