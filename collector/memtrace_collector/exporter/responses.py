@@ -46,7 +46,7 @@ def accepted(signal: Signal, media_type: str, body: bytes) -> Delivery:
         rejected, message = _partial_protobuf(signal, body)
     if rejected:
         return Delivery("refused", f"{rejected} rejected: {_short(message)}", rejected=rejected)
-    return DELIVERED
+    return Delivery("delivered", f"warning: {_short(message)}") if message else DELIVERED
 
 
 def retry_info_seconds(details: bytes) -> float | None:

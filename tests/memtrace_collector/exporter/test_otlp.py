@@ -66,12 +66,16 @@ def test_what_is_delivered_arrives_byte_for_byte(receiver, destination) -> None:
     assert found == [("traces", traces()), ("logs", logs())]
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C16")
 def test_a_partial_success_is_refused_with_its_count(destination) -> None:
     delivery = destination.send("traces", traces(valid=False))
     assert (delivery.outcome, delivery.rejected) == ("refused", 1)
     assert "trace id" in delivery.message
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C20")
 def test_a_bad_request_is_refused_for_good(destination) -> None:
     delivery = destination.send("traces", b"nonsense")
     assert delivery.outcome == "refused"
@@ -89,6 +93,8 @@ def test_a_json_request_stays_json_over_http_only(receiver) -> None:
     over_grpc.close()
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C25")
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_nobody_listening_means_retry(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -98,6 +104,7 @@ def test_nobody_listening_means_retry(scheme: str) -> None:
     destination.close()
 
 
+@pytest.mark.otlp_rule("C25")
 def test_a_server_that_asks_to_come_back_is_heard() -> None:
     def full(record: LogRecord) -> Future[LogPosition]:
         raise LogUnavailableError("full")
@@ -144,6 +151,8 @@ def test_a_redirect_is_not_followed() -> None:
     assert (delivery.outcome, delivery.message) == ("refused", "HTTP 307")
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C25")
 def test_a_slow_destination_times_out_and_is_retried() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         for scheme in ("http", "grpc"):
@@ -153,6 +162,7 @@ def test_a_slow_destination_times_out_and_is_retried() -> None:
             destination.close()
 
 
+@pytest.mark.otlp_rule("C19")
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
@@ -165,6 +175,7 @@ def test_only_the_statuses_of_the_specification_are_retried(status: int, outcome
     assert http_delivery("traces", status, "text/plain", b"why").outcome == outcome
 
 
+@pytest.mark.otlp_rule("C21", "C25")
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [
@@ -185,6 +196,17 @@ def test_a_json_partial_success_is_read_and_a_strange_body_is_a_success() -> Non
     assert http_delivery("traces", 200, "application/x-protobuf", b"\xff").outcome == "delivered"
 
 
+@pytest.mark.otlp_rule("C15")
+def test_a_warning_is_a_delivery_with_a_message() -> None:
+    for media_type, body in {
+        "application/json": b'{"partialSuccess":{"errorMessage":"old SDK"}}',
+        "application/x-protobuf": b"\x0a\x09\x12\x07old SDK",
+    }.items():
+        delivery = http_delivery("traces", 200, media_type, body)
+        assert (delivery.outcome, delivery.message) == ("delivered", "warning: old SDK")
+
+
+@pytest.mark.otlp_rule("C21", "C25")
 def test_retry_info_is_found_among_the_details() -> None:
     status = Status()
     status.details.add().Pack(Duration(seconds=9))
@@ -214,6 +236,7 @@ def test_a_wrong_url_is_a_clear_error(url: str) -> None:
         OtlpDestination("test", url)
 
 
+@pytest.mark.otlp_rule("C25")
 def test_back_off_doubles_is_bounded_and_spreads() -> None:
     delays = [delay_seconds(n, first=1, longest=60, key="a") for n in range(1, 200)]
     assert all(0.75 * min(60, 2.0**n) <= delay <= 60 for n, delay in enumerate(delays))
@@ -221,6 +244,7 @@ def test_back_off_doubles_is_bounded_and_spreads() -> None:
     assert len(keys) > 40
 
 
+@pytest.mark.otlp_rule("C22")
 def test_grpc_codes_follow_the_specification() -> None:
     retryable = {
         "CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS",

@@ -80,6 +80,8 @@ def test_rows_are_delivered_once() -> None:
     assert {row.state for row in outbox.rows} == {"delivered"}
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C16")
 def test_a_refused_row_is_abandoned_with_its_reason_and_the_next_goes_out() -> None:
     outbox = Outbox([Row("a"), Row("b")])
     destination = Scripted([Delivery("refused", "2 rejected: no", rejected=2)])
@@ -88,6 +90,8 @@ def test_a_refused_row_is_abandoned_with_its_reason_and_the_next_goes_out() -> N
     assert outbox.rows[0].last_error == "scripted: 2 rejected: no"
 
 
+@pytest.mark.fault("F22")
+@pytest.mark.otlp_rule("C25")
 def test_a_row_is_retried_later_and_later_until_it_is_given_up() -> None:
     clock, outbox = Clock(), Outbox([Row("a")])
     destination = Scripted([Delivery("retry", "down")] * 10_000)
@@ -108,6 +112,7 @@ def test_a_row_is_retried_later_and_later_until_it_is_given_up() -> None:
     assert len(destination.seen) == row.attempts == attempts_within(86_400)
 
 
+@pytest.mark.otlp_rule("C25")
 def test_the_destination_s_own_wish_is_respected_within_reason() -> None:
     for wish, expected in ((30.0, 30.0), (1e9, 300.0)):
         clock, outbox = Clock(), Outbox([Row("a")])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import grpc
 import httpx
+import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.log.position import START
@@ -74,6 +75,7 @@ def send_grpc(port: int, spans: range, acknowledged: list[int], count: Callable)
             count()
 
 
+@pytest.mark.fault("F1")
 def test_every_acknowledged_span_is_there_once_after_kills_at_random_moments(
     tmp_path: Path,
 ) -> None:

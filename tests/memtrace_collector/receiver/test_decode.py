@@ -36,6 +36,7 @@ def record(signal: Signal, encoding: Encoding, body: bytes) -> LogRecord:
     return LogRecord("default", 0, signal, encoding, body)
 
 
+@pytest.mark.otlp_rule("C27")
 def test_ids_are_hexadecimal_in_either_case_also_in_links() -> None:
     span = only_span(
         span_json(
@@ -49,6 +50,7 @@ def test_ids_are_hexadecimal_in_either_case_also_in_links() -> None:
     assert span.links[0].span_id == bytes.fromhex(SPAN_ID)
 
 
+@pytest.mark.otlp_rule("C31")
 def test_64_bit_integers_come_as_numbers_or_strings() -> None:
     span = only_span(
         span_json(
@@ -65,6 +67,7 @@ def test_64_bit_integers_come_as_numbers_or_strings() -> None:
     assert [item.value.int_value for item in span.attributes] == [-(2**63), 7]
 
 
+@pytest.mark.otlp_rule("C30", "C32", "C34")
 def test_every_kind_of_attribute_value_is_read() -> None:
     values = [
         {"stringValue": "ä\ud83d\ude00"},
@@ -86,16 +89,19 @@ def test_every_kind_of_attribute_value_is_read() -> None:
     assert span.attributes[4].value.bytes_value == b"\x00\xff"
 
 
+@pytest.mark.otlp_rule("C29")
 def test_unknown_fields_and_nulls_are_ignored() -> None:
     span = only_span(span_json(nonsense={"a": [1, {}]}, parentSpanId=None, kind=2))
     assert span.kind == 2
     assert span.parent_span_id == b""
 
 
+@pytest.mark.fault("F31")
 def test_lone_surrogates_become_replacement_characters() -> None:
     assert only_span(span_json(name="a\ud800b")).name == "a\ufffdb"
 
 
+@pytest.mark.otlp_rule("C20", "C28")
 @pytest.mark.parametrize(
     "body",
     [
@@ -130,6 +136,7 @@ def nested(levels: int) -> bytes:
     return span_json(attributes=[{"key": "a", "value": value}])
 
 
+@pytest.mark.fault("F31")
 def test_json_may_nest_as_deeply_as_protobuf_and_no_deeper() -> None:
     accepted = 0
     for levels in range(30, 60):
@@ -148,6 +155,7 @@ def test_json_may_nest_as_deeply_as_protobuf_and_no_deeper() -> None:
         ExportTraceServiceRequest.FromString(deeper.SerializeToString())
 
 
+@pytest.mark.fault("F31")
 @pytest.mark.parametrize("levels", [101, 200, 10_000, 1_000_000])
 def test_hostile_nesting_is_an_invalid_request(levels: int) -> None:
     for body in (b"[" * levels, b'{"a":' * levels, b'{"resourceSpans":' + b"[" * levels):
@@ -169,6 +177,7 @@ def test_the_contract_vectors_read_alike_as_json_and_as_protobuf() -> None:
         assert decode_traces(binary) == request
 
 
+@pytest.mark.otlp_rule("C14", "C33")
 @pytest.mark.parametrize(
     "ids",
     [
@@ -209,6 +218,7 @@ def test_log_records_need_no_time_and_no_ids() -> None:
     assert decode_logs(binary) == request
 
 
+@pytest.mark.otlp_rule("C33")
 def test_a_payload_of_the_wrong_signal_is_refused_item_by_item() -> None:
     spans = decode("traces", "json", span_json(startTimeUnixNano="5", name="")).SerializeToString()
     as_logs = check("logs", decode("logs", "protobuf", spans))
@@ -219,6 +229,7 @@ def test_a_payload_of_the_wrong_signal_is_refused_item_by_item() -> None:
     assert (as_spans.items, as_spans.rejected) == (2, 2)
 
 
+@pytest.mark.otlp_rule("C13")
 @pytest.mark.parametrize("signal", ["traces", "logs"])
 @pytest.mark.parametrize("encoding", ["protobuf", "json"])
 def test_an_empty_body_is_an_empty_request(signal: Signal, encoding: Encoding) -> None:

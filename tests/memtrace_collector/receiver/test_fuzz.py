@@ -7,6 +7,7 @@ import gzip
 import itertools
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,12 +46,16 @@ def decoded_and_checked(signal: str, encoding: str, body: bytes) -> None:
         assert check(signal, request) == (checked.accepted, 0, "")
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C20")
 @settings(max_examples=300, deadline=None)
 @given(SIGNALS, DOCUMENTS)
 def test_any_json_document_is_read_or_refused(signal: str, document: object) -> None:
     decoded_and_checked(signal, "json", json.dumps(document).encode())
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C20")
 @settings(max_examples=300, deadline=None)
 @given(SIGNALS, DOCUMENTS)
 def test_any_document_in_the_place_of_a_span_is_read_or_refused(
@@ -63,6 +68,8 @@ def test_any_document_in_the_place_of_a_span_is_read_or_refused(
     decoded_and_checked(signal, "json", json.dumps(whole).encode())
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C20")
 @settings(max_examples=300, deadline=None)
 @given(SIGNALS, st.sampled_from(["json", "protobuf"]), st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(signal: str, encoding: str, body: bytes) -> None:
@@ -75,6 +82,7 @@ def inflate(chunks: list[bytes], limit: int) -> bytes:
     return b"".join([*parts, *inflater.finish()])
 
 
+@pytest.mark.otlp_rule("C1")
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.binary(max_size=500), min_size=1, max_size=4), st.data())
 def test_gzip_is_inflated_alike_however_it_is_cut_into_chunks(
@@ -88,6 +96,8 @@ def test_gzip_is_inflated_alike_however_it_is_cut_into_chunks(
     assert inflate(chunks, len(body)) == body
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C9")
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 300))
 def test_gzip_never_gives_more_than_the_limit(body: bytes, limit: int) -> None:

@@ -33,6 +33,7 @@ def traces(padding: int = 0) -> ExportTraceServiceRequest:
     return request
 
 
+@pytest.mark.otlp_rule("C1", "C12", "C36")
 @pytest.mark.parametrize("compression", list(grpc.Compression))
 def test_a_request_is_acknowledged_and_kept_byte_for_byte(receiver, compression) -> None:
     request = traces(5000)
@@ -42,6 +43,7 @@ def test_a_request_is_acknowledged_and_kept_byte_for_byte(receiver, compression)
     assert [record.body for record in receiver.records()] == [request.SerializeToString()]
 
 
+@pytest.mark.otlp_rule("C13")
 def test_logs_are_kept_as_logs_and_empty_requests_succeed(receiver) -> None:
     request = ExportLogsServiceRequest()
     request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=1)
@@ -52,6 +54,7 @@ def test_logs_are_kept_as_logs_and_empty_requests_succeed(receiver) -> None:
     assert [record.signal for record in receiver.records()] == ["logs"]
 
 
+@pytest.mark.otlp_rule("C20")
 def test_malformed_bytes_are_an_invalid_argument(receiver) -> None:
     with (
         grpc.insecure_channel(receiver.grpc) as channel,
@@ -62,6 +65,7 @@ def test_malformed_bytes_are_an_invalid_argument(receiver) -> None:
     assert receiver.records() == []
 
 
+@pytest.mark.otlp_rule("C14", "C33")
 def test_bad_spans_are_refused_one_by_one_with_a_count(receiver) -> None:
     request = traces()
     request.resource_spans[0].scope_spans[0].spans.add(name="no ids")
@@ -70,6 +74,7 @@ def test_bad_spans_are_refused_one_by_one_with_a_count(receiver) -> None:
     assert answer.partial_success.rejected_spans == 1
 
 
+@pytest.mark.otlp_rule("C9", "C10")
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
 def test_an_oversized_message_is_refused_for_good(start: Callable, compression) -> None:
     receiver = start(max_request_bytes=100_000)
@@ -83,6 +88,7 @@ def test_an_oversized_message_is_refused_for_good(start: Callable, compression) 
     assert len(receiver.records()) == 1
 
 
+@pytest.mark.otlp_rule("C21", "C22", "C23")
 def test_a_log_that_refuses_means_come_back_after_a_delay() -> None:
     def failing(record: LogRecord) -> Future[LogPosition]:
         future: Future[LogPosition] = Future()

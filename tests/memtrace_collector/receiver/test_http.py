@@ -48,6 +48,7 @@ def post(url: str, body: bytes, content_type: str = PROTOBUF, **headers: str) ->
     )
 
 
+@pytest.mark.otlp_rule("C1", "C3", "C4", "C8", "C12", "C29", "C36")
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON, f"{JSON}; charset=utf-8"])
 def test_a_request_is_acknowledged_and_kept_byte_for_byte(
@@ -81,6 +82,7 @@ def test_logs_are_kept_as_logs(receiver) -> None:
     ]
 
 
+@pytest.mark.otlp_rule("C13", "C17")
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
 @pytest.mark.parametrize("path", ["/v1/traces", "/v1/logs"])
 def test_an_empty_request_succeeds_and_keeps_nothing(receiver, content_type, path) -> None:
@@ -89,6 +91,7 @@ def test_an_empty_request_succeeds_and_keeps_nothing(receiver, content_type, pat
     assert receiver.records() == []
 
 
+@pytest.mark.otlp_rule("C4", "C7", "C18", "C20")
 @pytest.mark.parametrize(
     ("method", "path", "headers", "status"),
     [
@@ -120,6 +123,7 @@ def test_a_refusal_has_its_status_and_is_explained_in_the_request_s_encoding(
     assert receiver.records() == []
 
 
+@pytest.mark.otlp_rule("C14", "C33")
 def test_bad_spans_are_refused_one_by_one_with_a_count(receiver) -> None:
     request = traces(2)
     spans = request.resource_spans[0].scope_spans[0].spans
@@ -132,6 +136,7 @@ def test_bad_spans_are_refused_one_by_one_with_a_count(receiver) -> None:
     assert len(receiver.records()) == 1
 
 
+@pytest.mark.otlp_rule("C33")
 def test_a_payload_on_the_wrong_path_is_refused_and_not_kept(receiver) -> None:
     request = ExportLogsServiceRequest()
     request.resource_logs.add().scope_logs.add().log_records.add(time_unix_nano=1)
@@ -151,6 +156,7 @@ def test_a_payload_on_the_wrong_path_is_refused_and_not_kept(receiver) -> None:
     assert receiver.records() == []
 
 
+@pytest.mark.otlp_rule("C9", "C10")
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_the_limit_holds_before_and_after_decompression(
@@ -173,6 +179,8 @@ def test_the_limit_holds_before_and_after_decompression(
     assert len(receiver.records()) == 1
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C9", "C10")
 def test_a_gzip_bomb_is_refused_early(start: Callable) -> None:
     receiver = start(max_request_bytes=1 << 20)
     squeeze = zlib.compressobj(9, zlib.DEFLATED, 31)
@@ -185,6 +193,7 @@ def test_a_gzip_bomb_is_refused_early(start: Callable) -> None:
     assert post(url, traces().SerializeToString()).status_code == 200
 
 
+@pytest.mark.otlp_rule("C1")
 def test_concatenated_gzip_members_are_one_body_and_cut_ones_are_refused(receiver) -> None:
     url = f"{receiver.http}/v1/traces"
     body = traces(3).SerializeToString()
@@ -197,6 +206,8 @@ def test_concatenated_gzip_members_are_one_body_and_cut_ones_are_refused(receive
     assert len(receiver.records()) == 1
 
 
+@pytest.mark.fault("F31")
+@pytest.mark.otlp_rule("C20")
 def test_deep_json_is_a_bad_request_and_the_server_lives_on(receiver) -> None:
     url = f"{receiver.http}/v1/traces"
     for body in (b"[" * 100_000, b'{"resourceSpans":' * 10_000, b'{"a":' * 1_000_000):
@@ -204,6 +215,8 @@ def test_deep_json_is_a_bad_request_and_the_server_lives_on(receiver) -> None:
     assert post(url, traces().SerializeToString()).status_code == 200
 
 
+@pytest.mark.fault("F3")
+@pytest.mark.otlp_rule("C21", "C23")
 @pytest.mark.parametrize("content_type", [PROTOBUF, JSON])
 def test_a_log_that_refuses_means_come_back_later(content_type: str) -> None:
     def overloaded(record: LogRecord) -> Future[LogPosition]:
@@ -225,6 +238,7 @@ def test_a_log_that_refuses_means_come_back_later(content_type: str) -> None:
         assert 0 < int(answer.headers["retry-after"]) <= 5
 
 
+@pytest.mark.otlp_rule("C19", "C24")
 def test_an_error_of_our_own_never_makes_the_sender_drop_its_data(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -243,6 +257,7 @@ def test_an_error_of_our_own_never_makes_the_sender_drop_its_data(
     assert "a bug" in caplog.text
 
 
+@pytest.mark.otlp_rule("C21")
 def test_too_many_bytes_in_flight_means_come_back_later(start: Callable) -> None:
     receiver = start(max_in_flight_bytes=1000)
     url = f"{receiver.http}/v1/traces"
@@ -251,6 +266,7 @@ def test_too_many_bytes_in_flight_means_come_back_later(start: Callable) -> None
         assert post(url, traces(1, 500).SerializeToString()).status_code == 200
 
 
+@pytest.mark.fault("F2")
 def test_nothing_is_acknowledged_before_it_is_durable() -> None:
     pending: Future[LogPosition] = Future()
     asked = threading.Event()
@@ -280,6 +296,7 @@ def test_nothing_is_acknowledged_before_it_is_durable() -> None:
     assert [answer.status_code for answer in answers] == [200], "stopping drains what is under way"
 
 
+@pytest.mark.fault("F16")
 def test_a_sender_that_leaves_in_the_middle_costs_nothing(receiver) -> None:
     head = (
         b"POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"

@@ -26,6 +26,8 @@ EXPORTERS: dict[str, Callable[..., SpanExporter]] = {
 }
 
 
+@pytest.mark.fault("F18")
+@pytest.mark.otlp_rule("C1", "C2")
 @pytest.mark.parametrize("kind", EXPORTERS)
 def test_every_span_that_the_sdk_exports_is_in_the_log_once(receiver, kind: str) -> None:
     provider = TracerProvider(shutdown_on_exit=False)
