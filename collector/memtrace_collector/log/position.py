@@ -16,3 +16,5 @@ class LogPosition(NamedTuple):
 
 
 START = LogPosition(0, 0)
+ELSEWHERE = LogPosition(-1, -1)
+"""In another log than the one that is asked about; equal to no position of any log."""

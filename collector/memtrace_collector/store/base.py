@@ -47,8 +47,27 @@ class Changes:
     """Nothing was left out for the limit."""
 
 
+class ErasedFacts(NamedTuple):
+    """How many facts an erasure took out of a fact store."""
+
+    operations: int
+    values: int
+    flags: int
+
+
 class FactStore(GraphReader, Protocol):
-    """Operations, produced variables, values, flags and sequences of all graphs of a tenant."""
+    """Operations, produced variables, values, flags and sequences of all graphs of a tenant.
+
+    Every tenant's facts are written by :meth:`apply`; what else is asked of a store, is asked of
+    one tenant (:meth:`for_tenant`).
+    """
+
+    @property
+    def tenant(self) -> str: ...
+
+    def for_tenant(self, name: str) -> FactStore:
+        """The same store, asked about another tenant; closed with this one."""
+        ...
 
     tenant: str
 
@@ -58,9 +77,36 @@ class FactStore(GraphReader, Protocol):
         ...
 
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
-        """Apply facts and move the projection cursor, in one transaction.
+        """Apply facts of any tenant and move the projection cursor, all of it or nothing.
 
         Order-free and idempotent. ``cursor`` is the position after the last record read.
+        """
+        ...
+
+    def erase(self, graph_id: str | None) -> ErasedFacts:
+        """Remove a graph of the tenant, or (None) everything the tenant has, so that no byte of
+        it is left in the store's files.
+
+        A graph takes its operations, values and flags with it, also the flags that carry no graph
+        and name one of its operations (:attr:`Operation.flag_targets`). The numbers of processes
+        stay with a graph, so that its operations are not taken for lost ones, and go with a
+        tenant. Idempotent: what was broken off is finished by another call. What is applied
+        afterwards is new.
+        """
+        ...
+
+    def expire_values(self, before_ns: int) -> int:
+        """Remove the values of every tenant that are older; how many went.
+
+        A value's time is the latest start of an operation that came with it. One that came with
+        no operation is older than every time.
+        """
+        ...
+
+    def tidy(self, seconds: float) -> bool:
+        """Do work that was put off, for about so long; True while some is left.
+
+        Reads are right without it, and faster with it. Called by whoever applies, when idle.
         """
         ...
 
@@ -69,7 +115,10 @@ class FactStore(GraphReader, Protocol):
     def set_cursor(self, name: str, position: LogPosition) -> None: ...
 
     def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]:
-        """Where each operation was first seen in the log: only that copy is forwarded."""
+        """Where each operation was first seen in the log: only that copy is forwarded.
+
+        ``ELSEWHERE`` when that was in the log of another processor.
+        """
         ...
 
     def changes(self, since: Change | None, limit: int = 1_000) -> Changes:

@@ -23,7 +23,7 @@ from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNum
 from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.graph.terms import Wanted, terms, wanted
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.store.base import Applied, Change, Changes
+from memtrace_collector.store.base import Applied, Change, Changes, ErasedFacts
 from memtrace_otel import variables
 
 _START = LogPosition(0, 0)
@@ -34,13 +34,15 @@ _Keys = Callable[[Operation], Iterable[str]]
 
 
 class InMemoryFactStore:
-    """Implements :class:`~memtrace_collector.store.base.FactStore` for one tenant."""
+    """Implements :class:`~memtrace_collector.store.base.FactStore`, each tenant in an object."""
 
     def __init__(self, tenant: str = DEFAULT_TENANT) -> None:
         self.tenant = tenant
+        self._tenants = {tenant: self}
         self._operations: dict[OperationKey, Operation] = {}
         self._positions: dict[OperationKey, LogPosition] = {}
         self._values: dict[tuple[str, str], Value] = {}
+        self._value_times: dict[tuple[str, str], int] = {}
         self._flags: dict[str, Flag] = {}
         self._numbers: dict[tuple[str, int], SequenceNumber] = {}
         self._cursors: dict[str, LogPosition] = {}
@@ -56,20 +58,73 @@ class InMemoryFactStore:
         store.apply(((_START, item) for item in facts), _START)
         return store
 
+    def for_tenant(self, name: str) -> InMemoryFactStore:
+        if name not in self._tenants:
+            store = self._tenants[name] = InMemoryFactStore(name)
+            store._tenants, store._cursors = self._tenants, self._cursors
+        return self._tenants[name]
+
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
+        by_tenant: dict[str, list[tuple[LogPosition, SpanFacts]]] = defaultdict(list)
+        for position, facts in batch:
+            by_tenant[facts.tenant].append((position, facts))
+        added: Counter[tuple[str, str]] = Counter()
+        duplicates = conflicts = 0
+        for tenant, items in by_tenant.items():
+            applied = self.for_tenant(tenant)._apply(items)
+            added.update(applied.added)
+            duplicates += applied.duplicates
+            conflicts += applied.conflicts
+        self._cursors["projection"] = cursor
+        return Applied(added, duplicates, conflicts)
+
+    def _apply(self, items: Iterable[tuple[LogPosition, SpanFacts]]) -> Applied:
         added: Counter[tuple[str, str]] = Counter()
         duplicates = conflicts = 0
         self._change += 1
-        for position, facts in batch:
-            if facts.operation is not None and facts.operation.tenant == self.tenant:
+        for position, facts in items:
+            if facts.operation is not None:
                 change = self._put_operation(position, facts.operation)
                 if change == "new":
                     added[facts.operation.system, facts.operation.step] += 1
                 duplicates += change == "duplicate"
                 conflicts += change == "conflict"
             self._put_rest(facts)
-        self._cursors["projection"] = cursor
         return Applied(added, duplicates, conflicts)
+
+    def erase(self, graph_id: str | None) -> ErasedFacts:
+        gone = [item for item in self._operations.values() if graph_id in (None, item.graph_id)]
+        values = [key for key in self._values if graph_id in (None, key[0])]
+        targets = {target for item in gone for target in item.flag_targets}
+        flags = [
+            flag.origin
+            for flag in self._flags.values()
+            if graph_id in (None, flag.graph_id) or (not flag.graph_id and flag.target in targets)
+        ]
+        for item in gone:
+            del self._operations[item.key], self._positions[item.key]
+        for key in values:
+            del self._values[key], self._value_times[key]
+        for origin in flags:
+            del self._flags[origin], self._changed_flags[origin]
+        if graph_id is None:
+            self._changed_graphs.clear()
+            self._numbers.clear()
+        else:
+            self._changed_graphs.pop(graph_id, None)
+        return ErasedFacts(len(gone), len(values), len(flags))
+
+    def expire_values(self, before_ns: int) -> int:
+        expired = 0
+        for store in self._tenants.values():
+            old = [key for key, at_ns in store._value_times.items() if at_ns < before_ns]
+            for key in old:
+                del store._values[key], store._value_times[key]
+            expired += len(old)
+        return expired
+
+    def tidy(self, seconds: float) -> bool:
+        return False
 
     def _put_operation(self, position: LogPosition, operation: Operation) -> str:
         key = operation.key
@@ -91,17 +146,19 @@ class InMemoryFactStore:
         return "conflict"
 
     def _put_rest(self, facts: SpanFacts) -> None:
+        at_ns = 0 if facts.operation is None else facts.operation.start_ns
         for value in facts.values:
             key = (value.graph_id, value.ref)
             old = self._values.get(key)
-            if value.tenant == self.tenant and (old is None or merge.value_wins(value, old)):
+            if old is None or merge.value_wins(value, old):
                 self._values[key] = value
+            self._value_times[key] = max(at_ns, self._value_times.get(key, 0))
         for flag in facts.flags:
             known = self._flags.get(flag.origin)
-            if flag.tenant == self.tenant and (known is None or merge.flag_wins(flag, known)):
+            if known is None or merge.flag_wins(flag, known):
                 self._flags[flag.origin] = flag
                 self._changed_flags[flag.origin] = self._change
-        if facts.farewell is not None and facts.tenant == self.tenant:
+        if facts.farewell is not None:
             at = facts.farewell_ns
             self._put_number(SequenceNumber(*facts.farewell, at, at, farewell=True))
 

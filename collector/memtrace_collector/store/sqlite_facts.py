@@ -12,7 +12,7 @@ from memtrace_collector.graph import fingerprint
 from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import encoding, facts_schema
-from memtrace_collector.store.base import Applied, Change, Changes
+from memtrace_collector.store.base import Applied, Change, Changes, ErasedFacts
 from memtrace_collector.store.connections import Connections
 from memtrace_collector.store.facts_reader import SqliteGraphReader
 from memtrace_collector.store.facts_writer import BatchWriter
@@ -72,6 +72,18 @@ class SqliteFactStore(SqliteGraphReader):
             self._graph_keys.clear()
             raise
         return applied
+
+    def for_tenant(self, name: str) -> SqliteFactStore:
+        raise NotImplementedError
+
+    def erase(self, graph_id: str | None) -> ErasedFacts:
+        raise NotImplementedError
+
+    def expire_values(self, before_ns: int) -> int:
+        raise NotImplementedError
+
+    def tidy(self, seconds: float) -> bool:
+        return False
 
     def cursor(self, name: str = _PROJECTION) -> LogPosition:
         row = self._connections.query(
