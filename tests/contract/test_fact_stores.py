@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -49,6 +48,8 @@ COMING = {
 
 @pytest.fixture(params=MAKERS)
 def store(request: pytest.FixtureRequest) -> Iterator[FactStore]:
+    if request.param != "in memory" and request.function.__name__ in COMING:
+        pytest.skip("not in this store yet")
     store = MAKERS[request.param](request)
     yield store
     store.close()
@@ -425,7 +426,7 @@ def test_what_is_delivered_again_after_an_erasure_is_new(store: FactStore) -> No
 
 
 def test_values_expire_by_the_last_time_they_were_given(store: FactStore) -> None:
-    def given(path: str, at: float, text: str, **how: Any) -> SpanFacts:
+    def given(path: str, at: float, text: str, **how: str) -> SpanFacts:
         item = operation(path, "create", at, **how)
         value = Value(graph_id=item.graph_id, ref="mem:s:1@a", content=text, tenant=item.tenant)
         return SpanFacts(tenant=item.tenant, operation=item, values=(value,))

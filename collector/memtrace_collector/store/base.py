@@ -62,13 +62,6 @@ class FactStore(GraphReader, Protocol):
     one tenant (:meth:`for_tenant`).
     """
 
-    @property
-    def tenant(self) -> str: ...
-
-    def for_tenant(self, name: str) -> FactStore:
-        """The same store, asked about another tenant; closed with this one."""
-        ...
-
     tenant: str
 
     def for_tenant(self, tenant: str) -> FactStore:
@@ -103,7 +96,7 @@ class FactStore(GraphReader, Protocol):
         """
         ...
 
-    def tidy(self, seconds: float) -> bool:
+    def tidy(self, seconds: float, /) -> bool:
         """Do work that was put off, for about so long; True while some is left.
 
         Reads are right without it, and faster with it. Called by whoever applies, when idle.

@@ -58,11 +58,11 @@ class InMemoryFactStore:
         store.apply(((_START, item) for item in facts), _START)
         return store
 
-    def for_tenant(self, name: str) -> InMemoryFactStore:
-        if name not in self._tenants:
-            store = self._tenants[name] = InMemoryFactStore(name)
+    def for_tenant(self, tenant: str) -> InMemoryFactStore:
+        if tenant not in self._tenants:
+            store = self._tenants[tenant] = InMemoryFactStore(tenant)
             store._tenants, store._cursors = self._tenants, self._cursors
-        return self._tenants[name]
+        return self._tenants[tenant]
 
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         by_tenant: dict[str, list[tuple[LogPosition, SpanFacts]]] = defaultdict(list)
@@ -123,7 +123,7 @@ class InMemoryFactStore:
             expired += len(old)
         return expired
 
-    def tidy(self, seconds: float) -> bool:
+    def tidy(self, _seconds: float) -> bool:
         return False
 
     def _put_operation(self, position: LogPosition, operation: Operation) -> str:

@@ -73,9 +73,6 @@ class SqliteFactStore(SqliteGraphReader):
             raise
         return applied
 
-    def for_tenant(self, name: str) -> SqliteFactStore:
-        raise NotImplementedError
-
     def erase(self, graph_id: str | None) -> ErasedFacts:
         raise NotImplementedError
 
@@ -83,7 +80,7 @@ class SqliteFactStore(SqliteGraphReader):
         raise NotImplementedError
 
     def tidy(self, seconds: float) -> bool:
-        return False
+        raise NotImplementedError(seconds)
 
     def cursor(self, name: str = _PROJECTION) -> LogPosition:
         row = self._connections.query(
