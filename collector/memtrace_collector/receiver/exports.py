@@ -14,7 +14,7 @@ from memtrace_collector.receiver.ingest import COMMIT_SECONDS, Ingest, Submissio
 
 CHECKED_HERE_BYTES = 128 << 10
 """Checking a larger body would hold up the other connections: it is done in a thread."""
-_CHECKED_AT_ONCE = 2
+_CHECKED_AT_ONCE: dict[Encoding, int] = {"protobuf": 2, "json": 1}
 """Of the larger ones: decoded, JSON takes many times its size."""
 
 
@@ -24,7 +24,9 @@ class Exports:
     def __init__(self, ingest: Ingest) -> None:
         self.ingest = ingest
         self._commits = Commits(asyncio.get_running_loop())
-        self._checks = asyncio.Semaphore(_CHECKED_AT_ONCE)
+        self._checks = {
+            encoding: asyncio.Semaphore(at_once) for encoding, at_once in _CHECKED_AT_ONCE.items()
+        }
 
     async def acknowledged(
         self, tenant: str, signal: Signal, encoding: Encoding, body: bytes
@@ -45,7 +47,7 @@ class Exports:
         submit = functools.partial(self.ingest.submit, tenant, signal, encoding, body)
         if len(body) <= CHECKED_HERE_BYTES:
             return submit()
-        async with self._checks:
+        async with self._checks[encoding]:
             return await asyncio.to_thread(submit)
 
 

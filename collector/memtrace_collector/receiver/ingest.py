@@ -28,9 +28,13 @@ from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 logger = logging.getLogger(__name__)
 
 MAX_REQUEST_BYTES = 64 << 20
-MAX_IN_FLIGHT_BYTES = 512 << 20
+MAX_IN_FLIGHT_BYTES = 128 << 20
 COMMIT_SECONDS = 8.0
 """How long a request waits for its commit: within the ten seconds of the Python SDK."""
+
+MAX_JSON_VALUES = 5_000_000
+"""Objects, arrays and what stands between commas, in one request: decoded, the smallest value
+takes fifty bytes. What SDKs write has fewer in 64 MiB."""
 
 Append = Callable[[LogRecord], "Future[LogPosition]"]
 
@@ -50,7 +54,8 @@ class Ingest:
         tenant_of: maps what a client presents to a tenant.
         throttle: limits of single tenants.
         max_request_bytes: largest request, after decompression.
-        max_in_flight_bytes: bound of all request bodies held at once.
+        max_in_flight_bytes: bound of all request bodies held at once; by default 128 MiB, or
+            two requests where these may be larger.
     """
 
     def __init__(
@@ -60,7 +65,7 @@ class Ingest:
         tenant_of: TenantOf | None = None,
         throttle: Throttle | None = None,
         max_request_bytes: int = MAX_REQUEST_BYTES,
-        max_in_flight_bytes: int = MAX_IN_FLIGHT_BYTES,
+        max_in_flight_bytes: int | None = None,
         metrics: Metrics = NULL_METRICS,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -70,7 +75,7 @@ class Ingest:
         self.metrics = metrics
         self._append = append
         self._clock_ns = clock_ns
-        self._room = max_in_flight_bytes
+        self._room = max_in_flight_bytes or max(MAX_IN_FLIGHT_BYTES, 2 * max_request_bytes)
         self._room_lock = threading.Lock()
 
     def admit(self, presented: Presented) -> str:
@@ -107,6 +112,8 @@ class Ingest:
         Raises:
             RefusedError: malformed (INVALID_ARGUMENT) or not now (UNAVAILABLE).
         """
+        if encoding == "json" and len(body) > MAX_JSON_VALUES:
+            _refuse_too_many_values(body)
         try:
             checked = check(signal, decode(signal, encoding, body))
         except InvalidRequestError as error:
@@ -144,6 +151,13 @@ class Ingest:
             "memtrace.receiver.refused", 1, transport=transport, code=refusal.code.name
         )
         return refusal
+
+
+def _refuse_too_many_values(body: bytes) -> None:
+    if sum(map(body.count, (b"{", b"[", b","))) > MAX_JSON_VALUES:
+        raise RefusedError(
+            Code.INVALID_ARGUMENT, f"more than {MAX_JSON_VALUES} JSON values; send smaller batches"
+        )
 
 
 def unavailable(error: BaseException) -> RefusedError:
