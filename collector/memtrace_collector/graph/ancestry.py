@@ -42,11 +42,11 @@ class _Step(NamedTuple):
 
 def ancestry(lookups: Lookups, answer: Operation, max_operations: int = MAX_OPERATIONS) -> Ancestry:
     """Walk back from ``answer``, breadth first."""
-    walk = _Walk(lookups)
+    walk = _Walk(lookups, max_operations)
     walk.start(answer)
     while walk.pending:
         walk.advance()
-        if len(walk.found.operations) > max_operations:
+        if walk.is_too_long:
             walk.found.truncated = True
             walk.statuses.add(INCOMPLETE)
             break
@@ -58,6 +58,7 @@ class _Walk:
     """``pending``: operations that were reached, with the references to go on from."""
 
     lookups: Lookups
+    max_operations: int
     found: Ancestry = field(default_factory=Ancestry)
     pending: list[_Step] = field(default_factory=list)
     statuses: set[str] = field(default_factory=set)
@@ -65,23 +66,29 @@ class _Walk:
     _missing: dict[str, None] = field(default_factory=dict)
     _followed: dict[OperationKey, tuple[str, ...]] = field(default_factory=dict)
     """References of each operation from which the walk went on."""
-    _reached: set[tuple[str, str]] = field(default_factory=set)
-    """References that led straight to their only producer, by graph."""
+    _reached: dict[str, set[str]] = field(default_factory=dict)
+    """By graph, references that led straight to their only producer."""
+    _at_hand: list[_Step] = field(default_factory=list)
+    """Of ``pending`` what is gone on from now, with what can be added without a read."""
     _met: list[Operation] = field(default_factory=list)
     """Operations that were just reached for something they made or delivered."""
     _decided: set[OperationKey] = field(default_factory=set)
 
+    @property
+    def is_too_long(self) -> bool:
+        return len(self.found.operations) > self.max_operations
+
     def start(self, answer: Operation) -> None:
         self._add(answer.key, answer)
-        self.pending.append(_Step(answer.key, answer, ancestry_inputs(answer, None)))
+        self._follow(answer.key, answer, ancestry_inputs(answer, None))
 
     def advance(self) -> None:
         """Go one step back from the operations reached first."""
-        batch, self.pending = self.pending[:_AT_ONCE], self.pending[_AT_ONCE:]
-        steps = self._unfollowed(batch)
-        self.lookups.read_traces([step.operation for step in steps])
-        self._read_producers(steps)
-        left = [use for step in steps for use in self._go_straight(step)]
+        self._at_hand, self.pending = self.pending[:_AT_ONCE], self.pending[_AT_ONCE:]
+        self.lookups.read_traces([step.operation for step in self._at_hand])
+        self._read_producers(self._at_hand)
+        left = [use for step in self._at_hand for use in self._go_straight(step)]
+        self._at_hand = self.pending
         if left:
             self._resolve(left)
         self._add_deciders()
@@ -91,19 +98,6 @@ class _Walk:
         self.found.status = resolution.worst(self.statuses)
         self.found.missing = tuple(self._missing)
         return self.found
-
-    def _unfollowed(self, batch: Iterable[_Step]) -> list[_Step]:
-        steps = []
-        for step in batch:
-            known = self._followed.get(step.key)
-            if known is None:
-                self._followed[step.key] = step.refs
-                steps.append(step)
-            elif known is not step.refs:
-                fresh = tuple(ref for ref in step.refs if ref not in known)
-                self._followed[step.key] = (*known, *fresh)
-                steps.append(step._replace(refs=fresh))
-        return steps
 
     def _read_producers(self, steps: Sequence[_Step]) -> None:
         wanted: dict[str, list[str]] = {}
@@ -130,9 +124,10 @@ class _Walk:
             makers = [only[ref] for ref in refs]
         if refs:
             self._parents.setdefault(key, {}).update(dict.fromkeys(makers))
+        reached = self._reached.setdefault(graph_id, set())
         for ref, maker in zip(refs, makers):
-            if (graph_id, ref) not in self._reached:
-                self._reached.add((graph_id, ref))
+            if ref not in reached:
+                reached.add(ref)
                 self._reach(maker, self.lookups.known(maker), ref)
         return left
 
@@ -151,11 +146,21 @@ class _Walk:
         refs = ancestry_inputs(operation, ref)
         if delivered and ref not in refs:
             refs = (*refs, ref)
-        self.pending.append(_Step(key, operation, refs))
+        self._follow(key, operation, refs)
         self._add(key, operation)
         if key not in self._decided:
             self._decided.add(key)
             self._met.append(operation)
+
+    def _follow(self, key: OperationKey, operation: Operation, refs: tuple[str, ...]) -> None:
+        known = self._followed.get(key, ())
+        if known is refs:
+            return
+        fresh = tuple(ref for ref in refs if ref not in known) if known else refs
+        if fresh:
+            self._followed[key] = (*known, *fresh) if known else refs
+            now = self.lookups.is_whole(operation.graph_id) and not self.is_too_long
+            (self._at_hand if now else self.pending).append(_Step(key, operation, fresh))
 
     def _add(self, key: OperationKey, operation: Operation) -> None:
         if key not in self.found.operations:
@@ -172,7 +177,7 @@ class _Walk:
             for choice in deciding.choices(operation, self.lookups.tree(operation.trace_id)):
                 decider = choice.operation.key
                 self._parents.setdefault(key, {})[decider] = None
-                self.pending.append(_Step(decider, choice.operation, choice.refs))
+                self._follow(decider, choice.operation, choice.refs)
                 self._add(decider, choice.operation)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from memtrace_collector.graph import history
 from memtrace_collector.graph.case import Write
@@ -16,7 +17,7 @@ _LARGEST_WHOLE = 20_000
 _WORTH_READING = 0.5
 """A graph is read whole once a walk has asked it for a fraction of its size: reading operations
 in the order in which they lie costs a fraction of finding as many by their references."""
-_CALL = 24
+_CALL = 40
 """What asking costs, whatever is asked for, in references."""
 _Found = dict[str, list[Operation]]
 _Read = Callable[[str, Collection[str]], Mapping[str, list[Operation]]]
@@ -61,7 +62,7 @@ class Lookups:
         unread = {item.trace_id: item for item in operations if item.trace_id not in self._traces}
         if not unread:
             return
-        others = self.reader.trace_siblings([item.key for item in unread.values()])
+        others = self.reader.trace_siblings({item.key for item in unread.values()})
         self.read_operations({key: (graph_id,) for key, graph_id in others.items()})
         self._traces.update((trace_id, (item,)) for trace_id, item in unread.items())
         for key in others:
@@ -87,6 +88,10 @@ class Lookups:
         """Of the references read so far, those that a single operation of the graph produced."""
         return self._only[graph_id]
 
+    def is_whole(self, graph_id: str) -> bool:
+        """Is every operation of the graph known, with its trace?"""
+        return graph_id in self._whole
+
     def read_producers(self, graph_id: str, refs: Iterable[str]) -> None:
         """Read who produced these references, at once."""
         known = self._producers[graph_id]
@@ -96,10 +101,11 @@ class Lookups:
         if self._is_worth_reading(graph_id, len(unknown)):
             self._read_whole(graph_id)
             return
-        self._take(known, unknown, self.reader.producers(graph_id, unknown))
-        self._only[graph_id].update(
-            (ref, known[ref][0].key) for ref in unknown if len(known[ref]) == 1
-        )
+        keys = self._take(known, unknown, self.reader.producers(graph_id, unknown))
+        only = self._only[graph_id]
+        for ref in unknown:
+            if len(known[ref]) == 1:
+                only[ref] = keys[id(known[ref][0])]
 
     def writers(self, graph_id: str, records: Collection[str]) -> _Found:
         return self._batched(self._writers, self.reader.record_writers, graph_id, records)
@@ -132,9 +138,18 @@ class Lookups:
 
     def _take(
         self, known: _Found, asked: Iterable[str], found: Mapping[str, list[Operation]]
-    ) -> None:
+    ) -> dict[int, OperationKey]:
+        """Keep what was found; the keys of its operations by their ``id()``."""
+        same: dict[int, Operation] = {}
+        keys: dict[int, OperationKey] = {}
+        for operation in chain.from_iterable(found.values()):
+            if id(operation) not in same:
+                key = operation.key
+                same[id(operation)] = kept = self._operations.setdefault(key, operation)
+                keys[id(kept)] = key
         for name in asked:
-            known[name] = self._remember(found.get(name, ()))
+            known[name] = [same[id(operation)] for operation in found.get(name, ())]
+        return keys
 
     def read_operations(self, wanted: Mapping[OperationKey, tuple[str, ...]]) -> None:
         """Read operations at once, each from the first of its graphs that holds it."""

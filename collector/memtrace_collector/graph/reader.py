@@ -67,7 +67,9 @@ class GraphReader(Protocol):
         ...
 
     def trace_siblings(self, keys: Collection[OperationKey]) -> dict[OperationKey, str]:
-        """The other operations in the traces of these, of whatever graph: the graph of each."""
+        """The other operations in the traces of these stored ones, of whatever graph: the graph
+        of each.
+        """
         ...
 
     def size(self, graph_id: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
@@ -31,6 +32,10 @@ _SPANS = (
     "SELECT s.trace, s.span, g.graph_id FROM span s JOIN graph g ON g.id = s.graph"
     " WHERE s.tenant = ? AND s.trace IN ({})"
 )
+_SHARED = (
+    "SELECT trace FROM span WHERE tenant = ? AND trace IN ({}) GROUP BY trace HAVING count(*) > 1"
+)
+"""Most operations of some writers are alone in their trace: those are sorted out first."""
 _OF_NAME = (
     "SELECT g.graph_id, o.trace, o.span, o.body FROM named s"
     " JOIN operation o ON o.id = s.operation"
@@ -131,14 +136,18 @@ class SqliteGraphReader:
         return self._anywhere(_OF_TRACE, (self.tenant, _bytes(trace_id)))
 
     def trace_siblings(self, keys: Collection[OperationKey]) -> dict[OperationKey, str]:
-        known = {(_bytes(key.trace_id), _bytes(key.span_id)) for key in keys}
-        found = {}
-        for some in _in_parts(sorted({trace for trace, _ in known})):
-            statement = _SPANS.format(",".join("?" * len(some)))
-            for trace, span, graph_id in self._connections.query(statement, (self.tenant, *some)):
-                if (trace, span) not in known:
-                    found[OperationKey(trace.hex(), span.hex())] = graph_id
-        return found
+        traces = sorted({_bytes(key.trace_id) for key in keys})
+        shared = [row[0] for row in self._of_traces(_SHARED, traces)]
+        found = {
+            OperationKey(trace.hex(), span.hex()): graph_id
+            for trace, span, graph_id in self._of_traces(_SPANS, shared)
+        }
+        return {key: graph_id for key, graph_id in found.items() if key not in keys}
+
+    def _of_traces(self, statement: str, traces: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        for some in _in_parts(traces):
+            marks = ",".join("?" * len(some))
+            yield from self._connections.query(statement.format(marks), (self.tenant, *some))
 
     def size(self, graph_id: str) -> int:
         row = self._connections.query(
