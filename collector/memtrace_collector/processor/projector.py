@@ -41,6 +41,9 @@ _RETRY_SECONDS = 1.0
 _Facts: TypeAlias = list[tuple[LogPosition, SpanFacts]]
 Obey: TypeAlias = Callable[[LogRecord], None]
 """Carries out a control record, once more after a crash."""
+Upkeep: TypeAlias = Callable[[bool], bool]
+"""Looks after the store between passes, briefly; told whether there was nothing to project, it
+says whether it has more to do."""
 
 
 class ProjectionStore(Protocol):
@@ -72,6 +75,11 @@ def _disregard(record: LogRecord) -> None:
     """Nobody carries out control records here."""
 
 
+def _neglect(idle: bool) -> bool:  # noqa: ARG001  # see Upkeep
+    """Nobody looks after the store here."""
+    return False
+
+
 class Projector:
     """Applies what is durable in a log to a store.
 
@@ -80,6 +88,7 @@ class Projector:
         store: its cursor ``projection`` says where to go on.
         reader: which dialects are read.
         obey: called for a control record, when all before it is applied and nothing behind.
+        upkeep: called after each pass of :meth:`run`.
         wait: ``SegmentLog.wait`` in the log owner's process; without it the folder is polled.
     """
 
@@ -90,6 +99,7 @@ class Projector:
         reader: RecordReader,
         *,
         obey: Obey = _disregard,
+        upkeep: Upkeep = _neglect,
         wait: Wait | None = None,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
@@ -97,6 +107,7 @@ class Projector:
         self._store = store
         self._reader = reader
         self._obey = obey
+        self._upkeep = upkeep
         self._wait = wait
         self._metrics = metrics
         self._quarantine = Quarantine(log_folder, metrics)
@@ -129,9 +140,12 @@ class Projector:
         """One pass, and the wait for more; the seconds to pause after it."""
         start = time.monotonic()
         done = self._pass(stop)
+        has_more = self._upkeep(not done.records)
         if done.records:
             gather = GATHER_SECONDS if done.facts < BUSY_FACTS else BUSY_GATHER_SECONDS
             return max(0.0, start + gather - time.monotonic())
+        if has_more:
+            return 0.0
         if self._wait is None:
             return _IDLE_SECONDS
         self._wait(self._store.cursor(CURSOR), _IDLE_SECONDS)

@@ -14,6 +14,7 @@ from typing import IO
 
 from memtrace_collector.errors import StoreInUseError
 from memtrace_collector.log.reader import Wait
+from memtrace_collector.processor.orders import obeying
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -48,7 +49,12 @@ class FactWriter:
             self.facts = SqliteFactStore(folder / FACTS_FILE)
             opened.callback(self.facts.close)
             self.projector = Projector(
-                folder / LOG_FOLDER, self.facts, reader, wait=wait, metrics=metrics
+                folder / LOG_FOLDER,
+                self.facts,
+                reader,
+                obey=obeying(self.facts),
+                wait=wait,
+                metrics=metrics,
             )
             self._opened = opened.pop_all()
 
