@@ -55,4 +55,5 @@ class Body:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._parts.clear()  # a refusal on its way to the sender still refers to this
         self._ingest.give_room(self._held)
