@@ -16,12 +16,14 @@ import pytest
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memtrace-otel"
 JAEGER_VERSION = "v1.76.0"
 OTELCOL_VERSION = "0.160.0"
+_DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
 
 HINTS = {
     "jaeger": "make jaeger",
     "otelcol": "make otelcol",
     "prometheus": "apt-get install prometheus",
     "mem0-2": "make venv-mem0-2",
+    "postgresql": "apt-get install postgresql",
 }
 
 
@@ -49,6 +51,18 @@ def prometheus() -> Path:
     """Path of the Prometheus server."""
     path = shutil.which("prometheus")
     return Path(path) if path else missing("prometheus")
+
+
+def postgresql() -> Path:
+    """Folder of the programs of a PostgreSQL server, of the newest where there are several."""
+    on_path = shutil.which("postgres")
+    if on_path:
+        return Path(on_path).parent
+    # Debian keeps the versions apart and puts none of them on the path
+    found = [path for path in _DEBIAN_POSTGRESQL.glob("*/bin") if (path / "initdb").exists()]
+    if not found:
+        missing("postgresql")
+    return max(found, key=lambda path: int(path.parent.name))
 
 
 def mem0_2_python() -> Path:

@@ -1,0 +1,113 @@
+"""A PostgreSQL cluster of one's own: made in a temporary folder, ended with the test run."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+
+from tests import components
+
+_SERVER_USER = "postgres"
+_START_SECONDS = 30.0
+_CONFIG = """
+listen_addresses = ''
+unix_socket_directories = '{folder}'
+fsync = {fsync}
+shared_buffers = {shared_buffers}
+max_wal_size = 2GB
+autovacuum_naptime = 10s
+log_min_messages = fatal
+"""
+
+
+class Cluster:
+    """A server on a socket in its folder; nobody else can reach it.
+
+    Args:
+        durable: writes reach the disk, as in production; tests do without.
+    """
+
+    def __init__(self, *, durable: bool = False, shared_buffers: str = "64MB") -> None:
+        self._binaries = components.postgresql()
+        self.folder = Path(tempfile.mkdtemp(prefix="memtrace-pg-"))
+        self._data = self.folder / "data"
+        self._numbers = itertools.count()
+        self._own(self.folder)
+        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "test", "-E", "UTF8", "-N")
+        fsync = "on" if durable else "off"
+        config = _CONFIG.format(folder=self.folder, fsync=fsync, shared_buffers=shared_buffers)
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.write(config)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start the server and return when it answers."""
+        command = [*_as_server_user(), str(self._binaries / "postgres"), "-D", str(self._data)]
+        self._process = subprocess.Popen(
+            command, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._answers():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"PostgreSQL in {self.folder} does not start")
+            time.sleep(0.02)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End the server: SIGINT ends its sessions first, SIGQUIT is a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=_START_SECONDS)
+            self._process = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def close(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://test@/{database}?host={self.folder}"
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run one statement; its rows, if it has any."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def new_database(self, template: str = "template1") -> str:
+        """The URL of a new database, a copy of ``template``."""
+        name = f"test_{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return self.url(name)
+
+    def _answers(self) -> bool:
+        return psycopg.pq.PGconn.ping(self.url("postgres").encode()) == psycopg.pq.Ping.OK
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [*_as_server_user(), str(self._binaries / program), *arguments]
+        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+
+    def _own(self, folder: Path) -> None:
+        if os.geteuid() == 0:
+            user = pwd.getpwnam(_SERVER_USER)
+            os.chown(folder, user.pw_uid, user.pw_gid)
+
+
+def _as_server_user() -> list[str]:
+    """The server refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", f"--reuid={_SERVER_USER}", f"--regid={_SERVER_USER}", "--clear-groups"]
