@@ -15,12 +15,14 @@ class Delivery:
     ``refused``: sending the same bytes again cannot help (bad request, partial success).
     ``rejected``: spans or log records that a partial success left out, where it says so.
     ``retry_after_s``: the destination's own wish, in seconds.
+    ``is_too_large``: refused for its size; parts of it may be taken.
     """
 
     outcome: Outcome
     message: str = ""
     retry_after_s: float | None = None
     rejected: int = 0
+    is_too_large: bool = False
 
 
 DELIVERED = Delivery("delivered")

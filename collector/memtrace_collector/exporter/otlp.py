@@ -15,6 +15,8 @@ from memtrace_collector.log.format import Encoding, Signal
 
 TIMEOUT_SECONDS = 10.0
 _MAX_RESPONSE_BYTES = 4 << 20
+_SURELY_SMALL_BYTES = 16 << 10
+"""A gRPC server that has run out of anything but room for a message answers alike."""
 _FIRST_RECONNECT_MS, _LONGEST_RECONNECT_MS = 200, 5_000
 """The callers pace themselves; the channel's own pause (up to two minutes) would come on top."""
 
@@ -139,7 +141,7 @@ class _Grpc:
         try:
             answer = self._calls[signal](payload, timeout=self._timeout, metadata=self._metadata)
         except grpc.RpcError as error:
-            return _grpc_failure(error)
+            return _grpc_failure(error, len(payload))
         return accepted(signal, _MEDIA_TYPES["protobuf"], answer)
 
     def close(self) -> None:
@@ -177,7 +179,7 @@ def _bounded(response: httpx.Response) -> bytes:
     return body[:_MAX_RESPONSE_BYTES]
 
 
-def _grpc_failure(error: grpc.RpcError) -> Delivery:
+def _grpc_failure(error: grpc.RpcError, size: int) -> Delivery:
     code = error.code()
     message = f"{code.name}: {error.details()}"
     trailers = {item.key: item.value for item in error.trailing_metadata() or ()}
@@ -187,4 +189,5 @@ def _grpc_failure(error: grpc.RpcError) -> Delivery:
         return Delivery("retry", message, wait)
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and wait is not None:
         return Delivery("retry", message, wait)
-    return Delivery("refused", message)
+    too_large = code is grpc.StatusCode.RESOURCE_EXHAUSTED and size > _SURELY_SMALL_BYTES
+    return Delivery("refused", message, is_too_large=too_large)

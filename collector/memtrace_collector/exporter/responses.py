@@ -18,6 +18,7 @@ from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.log.format import Signal
 
 RETRYABLE_HTTP = frozenset((429, 502, 503, 504))
+TOO_LARGE_HTTP = 413
 _MAX_MESSAGE_CHARS = 300
 
 
@@ -35,7 +36,7 @@ def http_delivery(
     message = f"HTTP {status}: {_error_message(media_type, body)}".removesuffix(": ")
     if status in RETRYABLE_HTTP:
         return Delivery("retry", message, _retry_after_seconds(retry_after, clock))
-    return Delivery("refused", message)
+    return Delivery("refused", message, is_too_large=status == TOO_LARGE_HTTP)
 
 
 def accepted(signal: Signal, media_type: str, body: bytes) -> Delivery:

@@ -1,7 +1,9 @@
 """Sending on what the log received, behind the projection, each record once.
 
-The cursor of a destination moves only when the destination has answered for good. A crash
-between delivery and cursor sends one record again.
+Several requests are under way at once, small records together in one. The cursor of a
+destination moves only over what the destination has answered for good, without gaps. While it
+does not answer, no more than a few requests are held in memory: the log is the queue. A crash
+between delivery and cursor sends the requests once more that were under way.
 """
 
 from __future__ import annotations
@@ -9,41 +11,36 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import Delivery
 from memtrace_collector.log.durable_end import read_durable_end
-from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
-from memtrace_collector.processor.outgoing import ForwardStore, Outgoing, Payload
+from memtrace_collector.processor.delivering import Courier, Destination
+from memtrace_collector.processor.outgoing import ForwardStore, Outgoing
+from memtrace_collector.processor.parcels import Open, Parcel, Payload, Window
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import RecordReader
+from memtrace_collector.processor.sending import Senders
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
 
 logger = logging.getLogger(__name__)
 
-SETTLE_SECONDS = 1.0
+MAX_HELD_BYTES = 16 << 20
+"""Of the requests that are not answered; a single larger one goes alone."""
 _IDLE_SECONDS = 0.25
 _UNSETTLED_SECONDS = 0.05
 _AFTER_FAILURE_SECONDS = 1.0
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 30.0
 _NS = 1_000_000_000
-
-
-class Destination(Protocol):
-    """See :class:`~memtrace_collector.exporter.otlp.OtlpDestination`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def encodings(self) -> Collection[Encoding]: ...
-    def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
 
 
 class Cursors(Protocol):
@@ -60,12 +57,43 @@ class Stores(NamedTuple):
     cursors: Cursors
 
 
+class Pace(NamedTuple):
+    """How a log is sent on.
+
+    ``settle_seconds``: how long a record waits for its own projection, so that its links can be
+    completed; then it goes on with what is known. ``connections``: requests under way at once.
+    ``merge_bytes``: up to this size, which every destination takes, the records of one tenant
+    and signal go as one request.
+    """
+
+    settle_seconds: float = 1.0
+    connections: int = 4
+    merge_bytes: int = 1 << 20
+
+
+PACE = Pace()
+
+
 class Progress(NamedTuple):
-    """What one pass did, and why it ended: a number of seconds to wait, or nothing left."""
+    """What one pass did (records over which the cursor moved), and why it ended."""
 
     records: int
     retry: Delivery | None = None
     unsettled: bool = False
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What is known of the pass under way."""
+
+    stop: threading.Event | None
+    records: int = 0
+    retry: Delivery | None = None
+    unsettled: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.retry is not None or (self.stop is not None and self.stop.is_set())
 
 
 class Forwarder:
@@ -74,8 +102,6 @@ class Forwarder:
     Args:
         stores: their ``cursors`` keep ``forward:<destination name>``.
         values: send captured content on as well.
-        settle_seconds: how long a record waits for its own projection, so that its links
-            can be completed; then it goes on with what is known.
         wait: ``SegmentLog.wait`` in the log owner's process; without it the folder is polled.
     """
 
@@ -87,7 +113,7 @@ class Forwarder:
         destination: Destination,
         *,
         values: bool = False,
-        settle_seconds: float = SETTLE_SECONDS,
+        pace: Pace = PACE,
         wait: Wait | None = None,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
@@ -95,12 +121,15 @@ class Forwarder:
         self._store, self._cursors = stores
         self._destination = destination
         self._cursor = f"forward:{destination.name}"
-        self._settle_ns = int(settle_seconds * _NS)
+        self._settle_ns = int(pace.settle_seconds * _NS)
         self._wait = wait
-        self._refused_before: set[Signal] = set()
         self._failures = 0
         self._is_refused = False
         self._metrics = metrics
+        self._merge_bytes = pace.merge_bytes
+        self._window = Window()
+        courier = Courier(destination, metrics)
+        self._senders = Senders(courier.deliver, pace.connections, "memtrace-forward")
         self._passes = Passes(
             "forwarding failed; it goes on where it was",
             "memtrace.forward.failures",
@@ -120,26 +149,28 @@ class Forwarder:
         """Send on what is durable and settled, until the end, a refusal that may pass, or
         ``stop``.
         """
-        sent = 0
-        projected = self._store.cursor()
-        position = self._cursors.cursor(self._cursor)
-        durable_end = read_durable_end(self._folder) or position
-        for entry in read(self._folder, position):
-            if stop is not None and stop.is_set():
-                return Progress(sent)
-            if entry.next > projected:
-                projected = self._store.cursor()
-                if entry.next > projected and not self._has_waited(entry):
-                    return Progress(sent, unsettled=True)
-            delivery = self._forward(entry)
-            if delivery is not None and delivery.outcome == "retry":
-                return Progress(sent, retry=delivery)
-            position = entry.next
-            self._cursors.set_cursor(self._cursor, position)
-            sent += 1
-        if durable_end > position:
+        now = _Pass(stop)
+        self._settle_all(now)
+        for parcel in self._window.waiting():
+            if now.is_over:
+                break
+            self._submit(parcel, now)
+        durable_end = read_durable_end(self._folder)
+        position = self._read_to()
+        for parcel in self._parcels(position, now):
+            self._window.parcels.append(parcel)
+            position = parcel.end
+            self._submit(parcel, now)
+            if now.is_over:
+                break
+        self._settle_all(now)
+        if (
+            durable_end is not None
+            and durable_end > position
+            and not (now.is_over or now.unsettled)
+        ):
             self._cursors.set_cursor(self._cursor, durable_end)  # only damage was left
-        return Progress(sent)
+        return Progress(now.records, now.retry, now.unsettled)
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``, retrying with back-off what may pass later."""
@@ -162,30 +193,64 @@ class Forwarder:
         self._wait(self._cursors.cursor(self._cursor), _IDLE_SECONDS)
         return 0.0
 
+    def _read_to(self) -> LogPosition:
+        """Up to where records are under way already."""
+        if self._window.parcels:
+            return self._window.parcels[-1].end
+        return self._cursors.cursor(self._cursor)
+
+    def _parcels(self, position: LogPosition, now: _Pass) -> Iterator[Parcel]:
+        """What is durable and settled behind ``position``, as requests."""
+        projected = self._store.cursor()
+        parcel = Open(self._merge_bytes)
+        for entry in read(self._folder, position):
+            if now.is_over:
+                return
+            if entry.next > projected:
+                projected = self._store.cursor()
+                if entry.next > projected and not self._has_waited(entry):
+                    now.unsettled = True
+                    break
+            tenant, payload = entry.record.tenant, self._prepare(entry)
+            if not parcel.takes(tenant, payload):
+                yield from parcel.closed()
+            parcel.add(tenant, payload, entry.position, entry.next)
+        yield from parcel.closed()
+
     def _has_waited(self, entry: Entry) -> bool:
         return time.time_ns() - entry.record.time_ns >= self._settle_ns
 
-    def _forward(self, entry: Entry) -> Delivery | None:
-        """None: nothing of the record was to be sent."""
-        signal = entry.record.signal
-        if signal == "control":
-            return None
-        payload = self._prepare(entry)
-        if payload is None:
-            return None
-        delivery = self._destination.send(signal, payload.body, payload.encoding)
-        self._metrics.add("memtrace.forward.requests", 1, signal=signal, outcome=delivery.outcome)
-        if delivery.outcome == "refused":
-            self._metrics.add("memtrace.forward.rejected", delivery.rejected, signal=signal)
-            self._report_refusal(signal, entry.position, delivery)
-        return delivery
+    def _submit(self, parcel: Parcel, now: _Pass) -> None:
+        """Send a parcel as soon as there is room, unless the pass is over by then."""
+        while self._senders.is_full or (self._senders.under_way and self._holds_too_much()):
+            self._settle(now)
+        if not now.is_over and not parcel.is_done:
+            self._senders.submit(parcel)
+        self._advance(now)
 
-    def _report_refusal(self, signal: Signal, position: LogPosition, delivery: Delivery) -> None:
-        """Loudly once per signal: a destination that takes no logs would say so every time."""
-        level = logging.DEBUG if signal in self._refused_before else logging.WARNING
-        self._refused_before.add(signal)
-        name, where = self._destination.name, tuple(position)
-        logger.log(level, "%s refused %s at %s: %s", name, signal, where, delivery.message)
+    def _holds_too_much(self) -> bool:
+        return sum(parcel.size for parcel in self._window.waiting()) > MAX_HELD_BYTES
+
+    def _settle_all(self, now: _Pass) -> None:
+        while self._senders.under_way:
+            self._settle(now)
+        self._advance(now)
+
+    def _settle(self, now: _Pass) -> None:
+        """Wait until something is answered."""
+        done, _ = wait(self._senders.under_way, return_when=FIRST_COMPLETED)
+        self._senders.under_way -= done
+        for future in done:
+            delivery = future.result()
+            if delivery.outcome == "retry":
+                now.retry = delivery
+        self._advance(now)
+
+    def _advance(self, now: _Pass) -> None:
+        end, records = self._window.advance()
+        if end is not None:
+            self._cursors.set_cursor(self._cursor, end)
+            now.records += records
 
     def _prepare(self, entry: Entry) -> Payload | None:
         try:

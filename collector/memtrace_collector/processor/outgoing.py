@@ -8,14 +8,18 @@ from typing import NamedTuple, Protocol
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from memtrace_collector.graph.facts import Operation, OperationKey, SpanFacts
+from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.sources import Source, resolve_sources
-from memtrace_collector.log.format import Encoding, LogRecord
+from memtrace_collector.log.format import LogRecord, Signal
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.otlp.halving import without_empty
+from memtrace_collector.otlp.identity import has_valid_ids
+from memtrace_collector.otlp.slices import Slices, split
 from memtrace_collector.processor.links import Link, missing_links
+from memtrace_collector.processor.parcels import Payload
 from memtrace_collector.processor.quarantine import BAD_DATA
-from memtrace_collector.processor.reading import RecordReader, SpanGroup, span_groups
+from memtrace_collector.processor.reading import Ours, RecordReader, sliced_request
 from memtrace_collector.processor.redaction import remove_content, remove_log_content
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
@@ -29,16 +33,18 @@ _Sources = Mapping[OperationKey, list[Source]]
 class ForwardStore(GraphReader, Protocol):
     """The part of :class:`~memtrace_collector.store.base.FactStore` that is needed here."""
 
+    def for_tenant(self, tenant: str, /) -> ForwardStore: ...
+
     def first_position(self, keys: Iterable[OperationKey]) -> dict[OperationKey, LogPosition]: ...
 
     def cursor(self, name: str = "projection") -> LogPosition: ...
 
 
-class Payload(NamedTuple):
-    """Bytes to send, and how they are encoded."""
+class _Scope(NamedTuple):
+    """The spans of one scope of a request, and those of them that are ours."""
 
-    body: bytes
-    encoding: Encoding
+    slices: Slices
+    ours: list[Ours]
 
 
 class Outgoing:
@@ -54,7 +60,7 @@ class Outgoing:
         store: ForwardStore,
         reader: RecordReader,
         *,
-        encodings: Collection[Encoding],
+        encodings: Collection[str],
         values: bool = False,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
@@ -68,28 +74,37 @@ class Outgoing:
         """What to send of the record at ``position``; None when nothing is left to send.
 
         A record without anything of ours passes byte for byte, unless the destination does not
-        take its encoding.
+        take its encoding. Beside ours, other spans are not decoded and stay as they are.
 
         Raises:
             InvalidRequestError: the record cannot be read, so nothing can be taken off it.
         """
+        if record.signal == "control":
+            return None
         if not self._reader.concerns_us(record):
             return self._unchanged(record)
         if record.signal == "logs":
             return self._logs(record)
-        request = decode_traces(record)
-        groups = span_groups(record.tenant, request)
-        ours = [facts for group in groups for _, facts in group.spans if facts is not None]
-        if not ours:
+        request = sliced_request(record)
+        scopes = [
+            _Scope(slices, list(self._reader.spans(record.tenant, slices)))
+            for slices in split(request)
+        ]
+        operations = [
+            ours.facts.operation
+            for scope in scopes
+            for ours in scope.ours
+            if ours.facts.operation is not None
+        ]
+        if not any(scope.ours for scope in scopes):
             return self._unchanged(record)
-        repeated = self._repeated(position, ours)
-        sources = self._sources(
-            [operation for operation in _operations(ours) if operation.key not in repeated]
-        )
-        kept = [self._rewrite(group, set(repeated), sources) for group in groups]
-        if not any(kept):
+        store = self._store.for_tenant(record.tenant)
+        seen = self._repeated(store, position, operations)
+        sources = self._sources(store, [item for item in operations if item.key not in seen])
+        if not sum([self._rewrite(scope, seen, sources) for scope in scopes]):
             return None
-        return Payload(bytes(request.SerializeToString()), "protobuf")
+        without_empty(request)
+        return Payload("traces", bytes(request.SerializeToString()), "protobuf")
 
     def _logs(self, record: LogRecord) -> Payload:
         if self._values:
@@ -103,60 +118,73 @@ class Outgoing:
         ]
         if not any(changed):
             return self._unchanged(record)
-        return Payload(bytes(request.SerializeToString()), "protobuf")
+        return Payload("logs", bytes(request.SerializeToString()), "protobuf")
 
     def _unchanged(self, record: LogRecord) -> Payload:
+        signal: Signal = "logs" if record.signal == "logs" else "traces"
         if record.encoding in self._encodings:
-            return Payload(record.body, record.encoding)
-        decode = decode_traces if record.signal == "traces" else decode_logs
-        return Payload(bytes(decode(record).SerializeToString()), "protobuf")
+            return Payload(signal, record.body, record.encoding)
+        decode = decode_traces if signal == "traces" else decode_logs
+        return Payload(signal, bytes(decode(record).SerializeToString()), "protobuf")
 
-    def _repeated(self, position: LogPosition, ours: list[SpanFacts]) -> set[OperationKey]:
+    def _repeated(
+        self, store: ForwardStore, position: LogPosition, operations: list[Operation]
+    ) -> set[OperationKey]:
         """Operations whose first copy is another record: that one goes on."""
-        keys = [operation.key for operation in _operations(ours)]
-        first = self._store.first_position(keys)
+        keys = [operation.key for operation in operations]
+        first = store.first_position(keys)
         return {key for key in keys if first.get(key, position) != position}
 
-    def _sources(self, operations: list[Operation]) -> _Sources:
+    def _sources(self, store: ForwardStore, operations: list[Operation]) -> _Sources:
         try:
-            return resolve_sources(self._store, operations)
+            return resolve_sources(store, operations)
         except BAD_DATA:
             self._metrics.add("memtrace.forward.links_failed", len(operations))
             logger.exception("links could not be completed; the spans go on without")
             return {}
 
-    def _rewrite(self, group: SpanGroup, seen: set[OperationKey], sources: _Sources) -> int:
-        """Change a group in place; the number of spans that stay. ``seen`` grows."""
-        kept = [span for span, facts in group.spans if facts is None or _is_new(facts, seen)]
-        for span, facts in group.spans:
-            if facts is None:
+    def _rewrite(self, scope: _Scope, seen: set[OperationKey], sources: _Sources) -> int:
+        """Change a scope in place; the number of spans that stay. ``seen`` grows."""
+        spans = scope.slices.spans
+        repeated = set()
+        for place, data, facts in scope.ours:
+            operation = facts.operation
+            if operation is not None and operation.key in seen:
+                repeated.add(place)
                 continue
-            if not self._values:
-                remove_content(span)
-            if facts.operation is not None:
-                _add_links(span, facts.operation, sources.get(facts.operation.key, []))
-        left_out = len(group.spans) - len(kept)
-        if left_out:
-            self._metrics.add("memtrace.forward.repeated", left_out)
-            del group.container[:]
-            group.container.extend(kept)
+            if operation is not None:
+                seen.add(operation.key)
+            behind = [] if operation is None else sources.get(operation.key, [])
+            rewritten = self._rewritten(data, operation, behind)
+            if rewritten is not None:
+                spans[place] = rewritten
+        if repeated:
+            self._metrics.add("memtrace.forward.repeated", len(repeated))
+        kept = [
+            data
+            for place, data in enumerate(spans)
+            if place not in repeated and has_valid_ids(data)
+        ]
+        if len(kept) != len(spans):
+            del spans[:]
+            spans.extend(kept)
         return len(kept)
 
-
-def _operations(facts: Iterable[SpanFacts]) -> list[Operation]:
-    return [item.operation for item in facts if item.operation is not None]
-
-
-def _is_new(facts: SpanFacts, seen: set[OperationKey]) -> bool:
-    """First copy of its operation? Remembers it."""
-    if facts.operation is None:
-        return True
-    new = facts.operation.key not in seen
-    seen.add(facts.operation.key)
-    return new
+    def _rewritten(
+        self, data: bytes, operation: Operation | None, behind: list[Source]
+    ) -> bytes | None:
+        """The span as it goes on; None when it goes on as it is."""
+        span = Span.FromString(data)
+        changed = not self._values and remove_content(span)
+        if operation is not None and _add_links(span, operation, behind):
+            changed = True
+        return span.SerializeToString() if changed else None
 
 
-def _add_links(span: Span, operation: Operation, sources: list[Source]) -> None:
+def _add_links(span: Span, operation: Operation, sources: list[Source]) -> bool:
+    """Complete the span's links; False when there was nothing to add."""
+    if not sources:
+        return False
     present = [
         OperationKey(link.trace_id.hex(), link.span_id.hex())
         for link in span.links
@@ -164,8 +192,10 @@ def _add_links(span: Span, operation: Operation, sources: list[Source]) -> None:
     ]
     parent_id = operation.parent_span_id
     parent = OperationKey(operation.trace_id, parent_id) if parent_id else None
-    for link in missing_links(operation.key, parent, operation.step, present, sources):
+    links = missing_links(operation.key, parent, operation.step, present, sources)
+    for link in links:
         _append(span, link)
+    return bool(links)
 
 
 def _append(span: Span, link: Link) -> None:

@@ -7,14 +7,11 @@ spans that stay bytes, of which only those with a marker are read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from memtrace_collector.dialects import attributes, registry
-from memtrace_collector.dialects.attributes import Source
+from memtrace_collector.dialects import registry
 from memtrace_collector.dialects.evaluation import NO_THRESHOLDS, Thresholds
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.format import LogRecord
@@ -101,25 +98,3 @@ def sliced_request(record: LogRecord) -> SlicedRequest:
         return sliced(record.body)
     except DecodeError as error:
         raise InvalidRequestError(f"the body is not a protobuf export request: {error}") from error
-
-
-RepeatedSpans: TypeAlias = Any
-
-
-class SpanGroup(NamedTuple):
-    """The spans of one scope of a request, in order, with what each says (None: not ours)."""
-
-    container: RepeatedSpans
-    spans: list[tuple[Span, SpanFacts | None]]
-
-
-def span_groups(tenant: str, request: ExportTraceServiceRequest) -> list[SpanGroup]:
-    """Every span of a request, where it stands, and its facts."""
-    groups = []
-    for resource_spans in request.resource_spans:
-        resource = attributes.decode(resource_spans.resource.attributes)
-        for scope_spans in resource_spans.scope_spans:
-            source = Source(tenant, resource, scope_spans.scope.name)
-            spans = [(span, registry.read_span(span, source)) for span in scope_spans.spans]
-            groups.append(SpanGroup(scope_spans.spans, spans))
-    return groups

@@ -37,11 +37,10 @@ def is_content(name: str) -> bool:
     return name in CONTENT_ATTRIBUTES or name.startswith(_SPLIT_VALUES)
 
 
-def remove_content(span: Span) -> None:
-    """Remove content attributes from a span and its events."""
-    _filter(span.attributes)
-    for event in span.events:
-        _filter(event.attributes)
+def remove_content(span: Span) -> bool:
+    """Remove content attributes from a span and its events; True when there were any."""
+    changed = [_filter(span.attributes), *(_filter(event.attributes) for event in span.events)]
+    return any(changed)
 
 
 def remove_log_content(record: LogRecord) -> bool:

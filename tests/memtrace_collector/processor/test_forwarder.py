@@ -15,7 +15,7 @@ from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.processor import forwarder as forwarder_module
-from memtrace_collector.processor.forwarder import Forwarder, Stores
+from memtrace_collector.processor.forwarder import Forwarder, Pace, Stores
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -33,6 +33,7 @@ from tests.memtrace_collector.processor.spans import (
 from tests.receivers import running
 
 DEADLINE = 20.0
+ONE_BY_ONE = Pace(connections=1, merge_bytes=0)
 MESSAGE, FACT, MEMORY, OLD = "msg:m/1@a", "fact:f@b", "mem:mem0:7@c", "mem:mem0:7@0"
 
 
@@ -75,9 +76,11 @@ class Pipeline:
     def project(self) -> None:
         Projector(self.log.folder, self.store, self.reader).run_once()
 
-    def forwarder(self, destination: object, **options: object) -> Forwarder:
+    def forwarder(
+        self, destination: object, pace: Pace = ONE_BY_ONE, **options: object
+    ) -> Forwarder:
         stores = Stores(self.store, self.store)
-        return Forwarder(self.log.folder, stores, self.reader, destination, **options)
+        return Forwarder(self.log.folder, stores, self.reader, destination, pace=pace, **options)
 
     def forward(self, *messages: ExportTraceServiceRequest, **options: object) -> Collecting:
         """Append, project and forward everything; what arrived."""
@@ -261,9 +264,11 @@ def test_an_operation_is_sent_on_once_however_often_it_came(pipeline: Pipeline) 
 def test_a_record_waits_for_its_projection_but_not_for_ever(pipeline: Pipeline) -> None:
     pipeline.append(lifecycle()[0])
     destination = Collecting()
-    assert pipeline.forwarder(destination, settle_seconds=60).run_once().unsettled
+    assert (
+        pipeline.forwarder(destination, ONE_BY_ONE._replace(settle_seconds=60)).run_once().unsettled
+    )
     assert destination.seen == []
-    progress = pipeline.forwarder(destination, settle_seconds=0).run_once()
+    progress = pipeline.forwarder(destination, ONE_BY_ONE._replace(settle_seconds=0)).run_once()
     assert (progress.records, progress.unsettled) == (1, False)
     assert len(destination.spans()) == 5
 
