@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +15,9 @@ from memtrace_collector import config
 from memtrace_collector.app import App
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
+from memtrace_collector.commands.signals import until_signal
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.settings.forward import PROFILES
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command()
@@ -56,15 +54,10 @@ def up(ctx: click.Context, /, output_format: str, config_file: Path | None, **gi
     log_to_stderr()
     settings = config.load(_arguments(ctx, given), os.environ, config_file)
     stop = threading.Event()
-    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
-    try:
-        with App(settings) as app:
-            _announce(app.addresses(), output_format)
-            stop.wait()
-            click.echo("stopping …", err=True)
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    with until_signal(stop), App(settings) as app:
+        _announce(app.addresses(), output_format)
+        stop.wait()
+        click.echo("stopping …", err=True)
 
 
 def _arguments(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
