@@ -10,7 +10,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/memtrace-otel
 JAEGER_VERSION := v1.76.0
 JAEGER := $(CACHE)/bin/jaeger-$(JAEGER_VERSION)
 OTELCOL_VERSION := 0.160.0
-OTELCOL := $(CACHE)/bin/otelcol-$(OTELCOL_VERSION)
+OTELCOL := $(CACHE)/bin/otelcol-$(OTELCOL_VERSION)-2
 PIP := -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test lint types jaeger otelcol venv-mem0-2 clean

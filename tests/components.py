@@ -16,11 +16,15 @@ import pytest
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "memtrace-otel"
 JAEGER_VERSION = "v1.76.0"
 OTELCOL_VERSION = "0.160.0"
+OTELCOL_BINARY = f"otelcol-{OTELCOL_VERSION}-2"
+"""With the list of components that integration/otelcol-builder.yaml has, the second one."""
+NODE_SDK = "node-sdk-2.12.0"
 _DEBIAN_POSTGRESQL = Path("/usr/lib/postgresql")
 
 HINTS = {
     "jaeger": "make jaeger",
     "otelcol": "make otelcol",
+    "node-sdk": "make node-sdk",
     "prometheus": "apt-get install prometheus",
     "mem0-2": "make venv-mem0-2",
     "postgresql": "apt-get install postgresql",
@@ -43,8 +47,14 @@ def jaeger() -> Path:
 
 def otelcol() -> Path:
     """Path of an OpenTelemetry Collector with the components of ``collector/otelcol.yaml``."""
-    path = CACHE / "bin" / f"otelcol-{OTELCOL_VERSION}"
+    path = CACHE / "bin" / OTELCOL_BINARY
     return path if path.exists() else missing("otelcol")
+
+
+def node_sdk() -> Path:
+    """Folder whose ``node_modules`` hold the OpenTelemetry SDK for Node, for ``node``."""
+    path = CACHE / NODE_SDK
+    return path if path.exists() and shutil.which("node") else missing("node-sdk")
 
 
 def prometheus() -> Path:

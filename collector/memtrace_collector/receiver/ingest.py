@@ -150,7 +150,8 @@ class Ingest:
         self.metrics.add(
             "memtrace.receiver.refused", 1, transport=transport, code=refusal.code.name
         )
-        return refusal
+        # its frames hold the request, and would keep it until the garbage collector comes by
+        return refusal.with_traceback(None)
 
 
 def _refuse_too_many_values(body: bytes) -> None:
