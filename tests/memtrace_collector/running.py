@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -51,6 +52,9 @@ class Up:
         response.raise_for_status()
         return response.json()
 
+    def metrics(self) -> str:
+        return httpx.get(f"{self.addresses['api']}/metrics", timeout=20).text
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""
         self.process.send_signal(number)
@@ -83,3 +87,20 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not in time: {what}"
         time.sleep(0.02)
+
+
+def children(pid: int) -> list[int]:
+    """Child processes, whichever thread started them."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def is_running(pid: int) -> bool:
+    """Neither gone nor dead and not yet waited for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -86,6 +86,11 @@ class Apart:
             self.facts: FactStore = SqliteFactStore(folder / FACTS_FILE)
             opened.pop_all()
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process that projects now."""
+        return self._process.pid
+
     def settle(self) -> None:
         end, deadline = self._log.end, time.monotonic() + SETTLE_SECONDS
         while self.facts.cursor() < end:
