@@ -21,6 +21,7 @@ from memtrace_collector.store.base import FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.contract import scenarios
+from tests.contract.test_fact_stores import MAKERS
 
 ORDERS: dict[str, Callable[[list[SpanFacts]], list[SpanFacts]]] = {
     "as sent": lambda facts: facts,
@@ -30,13 +31,9 @@ ORDERS: dict[str, Callable[[list[SpanFacts]], list[SpanFacts]]] = {
 MERGED = scenarios.facts("merged_wrong")
 
 
-@pytest.fixture(params=["in memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FactStore]:
-    store: FactStore = (
-        InMemoryFactStore()
-        if request.param == "in memory"
-        else SqliteFactStore(tmp_path / "facts.db")
-    )
+@pytest.fixture(params=MAKERS)
+def store(request: pytest.FixtureRequest) -> Iterator[FactStore]:
+    store = MAKERS[request.param](request)
     yield store
     store.close()
 
