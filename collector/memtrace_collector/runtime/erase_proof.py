@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import read_segment
-from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.store.base import CaseStore, FactStore
 
 MAX_NEEDLES = 2_000
 MIN_NEEDLES = 16
@@ -28,6 +29,17 @@ _CHUNK_BYTES = 8 << 20
 _MIN_BYTES = 6
 _PLAIN = re.compile(r"[\w ,.:;@/#~+=-]{6,64}")
 """The same bytes however a text is encoded or quoted around them."""
+
+
+class Searched(Protocol):
+    """The stores of a folder, asked about one tenant."""
+
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def facts(self) -> FactStore: ...
+    @property
+    def cases(self) -> CaseStore: ...
 
 
 @dataclass(slots=True)
@@ -82,12 +94,12 @@ def search(
     return found
 
 
-def known_operations(data: DataFolder, graph_id: str) -> int:
+def known_operations(data: Searched, graph_id: str) -> int:
     """Of a graph of the tenant or, with an empty name, of all."""
     return sum(item.operations for item in data.facts.graphs() if graph_id in ("", item.graph_id))
 
 
-def operations_before(data: DataFolder, graph_id: str, until: LogPosition) -> int:
+def operations_before(data: Searched, graph_id: str, until: LogPosition) -> int:
     """Of :func:`known_operations`, those that came before a place in the log."""
     graphs = [item.graph_id for item in data.facts.graphs() if graph_id in ("", item.graph_id)]
     count = 0
@@ -97,7 +109,7 @@ def operations_before(data: DataFolder, graph_id: str, until: LogPosition) -> in
     return count
 
 
-def is_held(data: DataFolder, text: str) -> bool:
+def is_held(data: Searched, text: str) -> bool:
     """Whether another graph, of whichever tenant, says the same words, or this one does anew."""
     wanted = text.encode()
     for tenant in {data.tenant, DEFAULT_TENANT, *data.cases.tenants()}:

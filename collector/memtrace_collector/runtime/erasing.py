@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.log import files
@@ -27,14 +27,15 @@ from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.log.reader import Damage, Entry, read, segment_numbers
 from memtrace_collector.log.rewriting import Change, Wipe, rewrite_segment
+from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.processor.erasing import Doomed, find, only_of
 from memtrace_collector.processor.quarantine import FILE_NAME as QUARANTINE_FILE
 from memtrace_collector.processor.reading import RecordReader
-from memtrace_collector.runtime.data_folder import COMMIT_SECONDS, DataFolder
 from memtrace_collector.runtime.durable_facts import sync_facts
 from memtrace_collector.runtime.erase_proof import (
     MAX_NEEDLES,
     Found,
+    Searched,
     is_held,
     known_operations,
     needles,
@@ -42,6 +43,8 @@ from memtrace_collector.runtime.erase_proof import (
     search,
 )
 from memtrace_collector.runtime.judges import CACHE_FILE
+from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
+from memtrace_collector.telemetry.passes import Passes
 
 Json = dict[str, Any]
 Done = TypeVar("Done")
@@ -51,8 +54,21 @@ FORWARDED = (
     "what was sent on to another place before, as spans or verdicts, is there and has to be "
     "erased there; copies of this folder (backups, file system snapshots) are untouched"
 )
+COMMIT_SECONDS = 30.0
+LOOK_SECONDS = 60.0
 _BUSY_SECONDS = 60.0
 _BUSY_PAUSE_SECONDS = 0.2
+
+
+class Folder(Searched, Protocol):
+    """The part of :class:`~memtrace_collector.runtime.data_folder.DataFolder` needed here."""
+
+    @property
+    def log_folder(self) -> Path: ...
+    @property
+    def log(self) -> SegmentLog: ...
+    def for_tenant(self, tenant: str) -> Folder: ...
+    def project(self) -> None: ...
 
 
 class _Work(NamedTuple):
@@ -77,8 +93,9 @@ class Eraser:
         reader: as the log is read by the projection.
     """
 
-    def __init__(self, data: DataFolder, reader: RecordReader) -> None:
+    def __init__(self, data: Folder, reader: RecordReader, metrics: Metrics = NULL_METRICS) -> None:
         self._data = data
+        self._metrics = metrics
         self._folder = data.log_folder.parent
         self._note = self._folder / NOTE_FILE
         self._reader = reader
@@ -97,6 +114,20 @@ class Eraser:
             order = Erase(tenant, graph_id, uuid.uuid4().hex)
             self._write_note(_Work(order))
             return self._carry_out(_Work(order))
+
+    def run(self, stop: threading.Event) -> None:
+        """Finish, until ``stop``, what was broken off."""
+        passes = Passes(
+            "an erasure could not be finished; it is tried again",
+            "memtrace.erase.failures",
+            self._metrics,
+            pause_seconds=LOOK_SECONDS,
+        )
+        passes.run(self._pass, stop)
+
+    def _pass(self) -> float:
+        self.resume()
+        return LOOK_SECONDS
 
     def resume(self) -> Json | None:
         """Finish what was broken off; None when nothing was.
@@ -137,7 +168,7 @@ class Eraser:
             "note": FORWARDED,
         }
 
-    def _ordered(self, work: _Work, data: DataFolder) -> tuple[_Work, LogPosition]:
+    def _ordered(self, work: _Work, data: Folder) -> tuple[_Work, LogPosition]:
         """The order in the log; noted before, so that it stands there once at least."""
         if work.at is not None:
             return work, work.at
@@ -151,7 +182,7 @@ class Eraser:
         self._write_note(work)
         return work, at
 
-    def _looked_up(self, work: _Work, at: LogPosition, data: DataFolder) -> tuple[_Work, Doomed]:
+    def _looked_up(self, work: _Work, at: LogPosition, data: Folder) -> tuple[_Work, Doomed]:
         """Which traces go whole and what to search for: noted while the log still says so."""
         order = work.order
         if work.targets is None:
@@ -196,7 +227,7 @@ class Eraser:
         if len(kept) < len(lines):
             files.replace(path, kept)
 
-    def _search(self, data: DataFolder, doomed: Doomed, wanted: list[bytes]) -> Found:
+    def _search(self, data: Folder, doomed: Doomed, wanted: list[bytes]) -> Found:
         graph_id = doomed.order.graph_id
         found = search(
             self._folder,
