@@ -30,7 +30,7 @@ from typing import NamedTuple
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.benchmarks import peers, rag_traces
-from tests.benchmarks.processes import usage
+from tests.benchmarks.process_tree import usage
 from tests.benchmarks.rag_traces import Request
 from tests.benchmarks.sending import Load, Sent
 from tests.memtrace_collector.running import Up, start_up

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks import rag_traces
-from tests.benchmarks.processes import tree, usage
+from tests.benchmarks.process_tree import tree, usage
 from tests.benchmarks.sending import Load
 from tests.components import CACHE
 
