@@ -6,25 +6,25 @@ holds no control characters.
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-
-import networkx as nx
 
 from memtrace_collector.graph import content
 from memtrace_collector.graph.ancestry import parents_of
 from memtrace_collector.graph.facts import Operation, OperationKey, Value
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.network import OPERATION, as_networkx
 from memtrace_collector.graph.references import named_by
 
 FORMATS = ("text", "json", "dot", "graphml")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _SHOWN_CHARS = 120
-_Parents = Mapping[OperationKey, tuple[OperationKey, ...]]
+_DRAWING = "memtrace_collector.graph.drawing"
+"""Apart: networkx takes long to import, and few ask for a drawing."""
+Parents = Mapping[OperationKey, tuple[OperationKey, ...]]
+_Draw = Callable[[Sequence[Operation], Parents, str], str]
 
 
 def render(
@@ -41,16 +41,15 @@ def render(
     parents = parents_of(lookups, ordered)
     if output_format == "json":
         return _json(graph_id, ordered, parents, _values(lookups, ordered))
-    if output_format == "dot":
-        return "\n".join(_dot(as_networkx(ordered, parents))) + "\n"
-    if output_format == "graphml":
-        return "\n".join(nx.generate_graphml(_xml_safe(as_networkx(ordered, parents)))) + "\n"
+    if output_format in FORMATS:
+        draw: _Draw = importlib.import_module(_DRAWING).draw
+        return draw(ordered, parents, output_format)
     raise ValueError(f"unknown format {output_format!r}: one of {', '.join(FORMATS)}")
 
 
 def one_line(text: str, limit: int = _SHOWN_CHARS) -> str:
     """Safe for a terminal: control and direction characters become spaces."""
-    cleaned = _CONTROL.sub(" ", text)
+    cleaned = CONTROL.sub(" ", text)
     return cleaned if len(cleaned) <= limit else cleaned[: limit - 1] + "…"
 
 
@@ -95,7 +94,7 @@ def _parts(operation: Operation) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def _json(
     graph_id: str,
     operations: Sequence[Operation],
-    parents: _Parents,
+    parents: Parents,
     values: Mapping[str, Value],
 ) -> str:
     document = {
@@ -123,41 +122,3 @@ def _operation_json(operation: Operation, parents: Sequence[OperationKey]) -> di
         "edges": [list(item) for item in operation.edges],
         "parents": [{"traceId": key.trace_id, "spanId": key.span_id} for key in parents],
     }
-
-
-def _dot(graph: nx.MultiDiGraph) -> Iterator[str]:
-    yield "digraph memory {"
-    yield "  rankdir=LR;"
-    for node, data in graph.nodes(data=True):
-        is_operation = data["node_kind"] == OPERATION
-        label = f"{data['step']}: {data['name']}" if is_operation else node
-        shape = "box" if is_operation else "ellipse"
-        yield f"  {_quoted(node)} [label={_quoted(one_line(label))}, shape={shape}];"
-    for source, target, data in graph.edges(data=True):
-        yield f"  {_quoted(source)} -> {_quoted(target)} [label={_quoted(data['relation'])}];"
-    yield "}"
-
-
-def _quoted(text: str) -> str:
-    escaped = _CONTROL.sub(" ", text).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _xml_safe(graph: nx.MultiDiGraph) -> nx.MultiDiGraph:
-    """GraphML escapes markup, but some characters no XML document may hold."""
-    safe = nx.MultiDiGraph()
-    for node, data in graph.nodes(data=True):
-        safe.add_node(_xml_text(node), **{key: _xml_value(item) for key, item in data.items()})
-    for source, target, data in graph.edges(data=True):
-        attributes = {key: _xml_value(item) for key, item in data.items()}
-        safe.add_edge(_xml_text(source), _xml_text(target), **attributes)
-    return safe
-
-
-def _xml_value(value: object) -> object:
-    # as text: GraphML's int is 32 bits, a time in nanoseconds is not
-    return value if isinstance(value, bool) else _xml_text(str(value))
-
-
-def _xml_text(text: str) -> str:
-    return _NOT_XML.sub("\ufffd", text)
