@@ -19,5 +19,5 @@ def postgres_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def postgres_url(postgres_cluster: Cluster) -> str:
-    """The URL of an empty database."""
-    return postgres_cluster.new_database()
+    """The URL of a database whose tables, if there are any yet, are empty."""
+    return postgres_cluster.emptied_database()

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from tests import components
 
@@ -27,6 +28,10 @@ max_wal_size = 2GB
 autovacuum_naptime = 10s
 log_min_messages = fatal
 """
+_TABLES = (
+    "SELECT ARRAY[schemaname, tablename]::text[] FROM pg_tables WHERE schemaname = 'memtrace'"
+    " AND tablename NOT IN ('migration', 'counter')"
+)
 
 
 class Cluster:
@@ -41,6 +46,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix="memtrace-pg-"))
         self._data = self.folder / "data"
         self._numbers = itertools.count()
+        self._shared: str | None = None
         self._own(self.folder)
         self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "test", "-E", "UTF8", "-N")
         fsync = "on" if durable else "off"
@@ -75,7 +81,7 @@ class Cluster:
         return self._process.pid
 
     def close(self) -> None:
-        self.stop()
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder)
 
     def url(self, database: str) -> str:
@@ -92,6 +98,17 @@ class Cluster:
         name = f"test_{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
+
+    def emptied_database(self) -> str:
+        """The URL of one database that tests use one after the other: to make one for each
+        takes longer than most of them."""
+        if self._shared is None:
+            self._shared = self.new_database()
+        with psycopg.connect(self._shared) as connection:
+            tables = connection.execute(_TABLES).fetchall()
+            for (table,) in tables:
+                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(*table)))
+        return self._shared
 
     def _answers(self) -> bool:
         return psycopg.pq.PGconn.ping(self.url("postgres").encode()) == psycopg.pq.Ping.OK
