@@ -32,6 +32,7 @@ COMMANDS = {
     "mcp": "memtrace_collector.commands.mcp:mcp",
     "demo": "memtrace_collector.demo.command:demo",
     "bench": "memtrace_collector.commands.bench:bench",
+    "rebuild": "memtrace_collector.commands.rebuild:rebuild",
     "doctor": "memtrace_collector.commands.doctor:doctor",
 }
 """Where each command lives; in the order in which they are listed."""

@@ -31,6 +31,7 @@ DESIGNED = [
     "mcp",
     "demo",
     "bench",
+    "rebuild",
     "doctor",
 ]
 PRINTS_NO_RESULTS = ("process", "work", "serve", "mcp", "demo", "bench")

@@ -62,6 +62,10 @@ class SqliteFactStore(SqliteGraphReader):
         store.tenant = tenant
         return store
 
+    def tenants(self) -> list[str]:
+        rows = self._connections.query("SELECT DISTINCT tenant FROM graph ORDER BY tenant")
+        return [row[0] for row in rows]
+
     def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition) -> Applied:
         try:
             with self._connections.transaction() as connection:

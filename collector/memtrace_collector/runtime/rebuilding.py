@@ -1,0 +1,190 @@
+"""Facts made anew from the log, compared with the live ones, and put in their place.
+
+The new files grow in a folder beside the old ones. When they are complete a note says so; from
+then on the exchange is finished by whoever opens the folder next, however it was broken off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memtrace_collector.config import Config
+from memtrace_collector.errors import DamagedError
+from memtrace_collector.graph.facts import DEFAULT_TENANT
+from memtrace_collector.log import files
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.processor.orders import obeying
+from memtrace_collector.processor.projector import Projector
+from memtrace_collector.runtime.carrying_over import CarriedOver, Scanned, carry_over, scan
+from memtrace_collector.runtime.fact_writer import FACTS_FILE, LOG_FOLDER
+from memtrace_collector.runtime.projecting import record_reader
+from memtrace_collector.store.base import FactStore
+from memtrace_collector.store.sqlite_facts import SqliteFactStore
+
+NEW_FOLDER = "rebuild"
+OLD_FOLDER = "before-rebuild"
+NOTE_FILE = "ready.json"
+_BESIDE = ("", "-wal", "-shm")
+
+Progress = Callable[[str, LogPosition], None]
+"""Called with what is being done and how far in the log."""
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What came of it."""
+
+    records: int = 0
+    graphs: int = 0
+    operations: int = 0
+    carried_over: int = 0
+    lost_segments: int = 0
+    """Taken away by retention, with no live store to carry over from."""
+    lost_graphs: list[str] = field(default_factory=list)
+    """Which the live store could not give, in part or in whole."""
+    differing: list[str] = field(default_factory=list)
+    """Graphs whose hash is another than in the live store, or that only one of them has."""
+    old_damage: str = ""
+    """What is wrong with the live store; empty: nothing."""
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.differing or self.old_damage or self.lost_graphs or self.lost_segments)
+
+
+def rebuild(folder: Path, config: Config, progress: Progress, *, swap: bool = True) -> Rebuilt:
+    """Make the facts of a folder anew; the caller owns the folder.
+
+    Args:
+        folder: the data folder.
+        config: how spans are read.
+        progress: is told what happens.
+        swap: put the new facts in the place of the old ones; where they differ, the old ones
+            are kept in ``before-rebuild``.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    finish_exchange(folder)
+    new_folder = folder / NEW_FOLDER
+    shutil.rmtree(new_folder, ignore_errors=True)
+    new_folder.mkdir(mode=0o700)
+    scanned = scan(folder / LOG_FOLDER, lambda at: progress("reading", at))
+    result = Rebuilt(records=scanned.records)
+    with contextlib.closing(SqliteFactStore(new_folder / FACTS_FILE)) as new:
+        _project(folder / LOG_FOLDER, new, config, progress)
+        _from_old(folder, new, scanned, result)
+        summaries = [each for tenant in _tenants(new, scanned) for each in _graphs(new, tenant)]
+        result.graphs = len(summaries)
+        result.operations = sum(operations for _, operations in summaries)
+    if not swap:
+        shutil.rmtree(new_folder)
+        return result
+    _exchange(folder, keep_old=not result.is_equal)
+    return result
+
+
+def finish_exchange(folder: Path) -> None:
+    """Finish an exchange that was broken off; the caller writes the facts, and has none open."""
+    new_folder = folder / NEW_FOLDER
+    note = new_folder / NOTE_FILE
+    if not note.exists():
+        return
+    plan = json.loads(note.read_bytes())
+    kept = folder / OLD_FOLDER
+    if plan["keep_old"]:
+        kept.mkdir(mode=0o700, exist_ok=True)
+    for name in plan["names"]:
+        if not (new_folder / name).exists():
+            continue  # it went over before
+        for beside in (f"{name}{end}" for end in reversed(_BESIDE)):
+            with contextlib.suppress(FileNotFoundError):
+                if plan["keep_old"]:
+                    os.replace(folder / beside, kept / beside)
+                else:
+                    os.unlink(folder / beside)
+        os.replace(new_folder / name, folder / name)
+    files.sync_folder(folder)
+    shutil.rmtree(new_folder)
+
+
+def _exchange(folder: Path, *, keep_old: bool) -> None:
+    """Everything new is on disk before the note says so."""
+    new_folder = folder / NEW_FOLDER
+    names = sorted(path.name for path in new_folder.iterdir())
+    for name in names:
+        with (new_folder / name).open("rb") as file:
+            os.fsync(file.fileno())
+    if keep_old:
+        shutil.rmtree(folder / OLD_FOLDER, ignore_errors=True)
+    note = {"names": names, "keep_old": keep_old}
+    files.replace(new_folder / NOTE_FILE, [json.dumps(note).encode()])
+    files.sync_folder(folder)
+    finish_exchange(folder)
+
+
+def _project(log_folder: Path, new: SqliteFactStore, config: Config, progress: Progress) -> None:
+    projector = Projector(log_folder, new, record_reader(config), obey=obeying(new))
+    batch_by_batch = threading.Event()
+    batch_by_batch.set()
+    while projector.run_once(batch_by_batch):
+        progress("projecting", new.cursor())
+
+
+def _from_old(folder: Path, new: FactStore, scanned: Scanned, result: Rebuilt) -> None:
+    """Carry over what only the live store has, and compare; its damage is reported."""
+    unreadable = scanned.unreadable
+    try:
+        with contextlib.closing(_opened(folder)) as old:
+            tenants = _tenants(old, scanned)
+            carried = CarriedOver()
+            if unreadable:
+                carried = carry_over(old, new, tenants, unreadable)
+            result.carried_over = carried.operations
+            result.lost_graphs = carried.lost
+            result.differing = _differing(old, new, tenants)
+    except (DamagedError, sqlite3.DatabaseError) as error:
+        result.old_damage = str(error)
+        result.lost_segments = unreadable.beginning.segment
+
+
+def _opened(folder: Path) -> SqliteFactStore:
+    if not (folder / FACTS_FILE).exists():
+        raise DamagedError(f"there is no {FACTS_FILE} in {folder}")
+    return SqliteFactStore(folder / FACTS_FILE)
+
+
+def _tenants(store: SqliteFactStore, scanned: Scanned) -> list[str]:
+    return sorted({DEFAULT_TENANT, *scanned.tenants, *store.tenants()})
+
+
+def _graphs(store: FactStore, tenant: str) -> list[tuple[str, int]]:
+    return [(item.graph_id, item.operations) for item in store.for_tenant(tenant).graphs()]
+
+
+def _differing(old: FactStore, new: FactStore, tenants: Iterable[str]) -> list[str]:
+    found: list[str] = []
+    for tenant in tenants:
+        before, after = old.for_tenant(tenant), new.for_tenant(tenant)
+        names = {item.graph_id for store in (before, after) for item in store.graphs()}
+        found += [
+            name for name in sorted(names) if before.graph_hash(name) != after.graph_hash(name)
+        ]
+    return found
+
+
+def position_bytes(log_folder: Path, position: LogPosition) -> int:
+    """How many bytes of the log lie before a place, for telling progress."""
+    if position == START:
+        return 0
+    sizes = {path.stem: path.stat().st_size for path in log_folder.glob("*.log")}
+    whole = sum(size for stem, size in sizes.items() if int(stem) < position.segment)
+    return whole + position.offset
