@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,8 +23,8 @@ LEASE = 10
 
 
 @pytest.fixture(params=MAKERS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CaseStore]:
-    store = MAKERS[request.param](tmp_path)
+def store(request: pytest.FixtureRequest) -> Iterator[CaseStore]:
+    store = MAKERS[request.param](request)
     yield store
     store.close()
 

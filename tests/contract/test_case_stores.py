@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,17 +14,19 @@ from memtrace_collector.store.base import (
     ErasedCases,
     OutboxEntry,
 )
+from memtrace_collector.store.postgres.cases import PostgresCaseStore
 from memtrace_collector.store.queue import JUDGED, WAITING, QueuedCase, Schedule
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 
-MAKERS: dict[str, Callable[[Path], CaseStore]] = {
-    "sqlite": lambda folder: SqliteCaseStore(folder / "cases.db")
+MAKERS: dict[str, Callable[[pytest.FixtureRequest], CaseStore]] = {
+    "sqlite": lambda request: SqliteCaseStore(request.getfixturevalue("tmp_path") / "cases.db"),
+    "postgresql": lambda request: PostgresCaseStore(request.getfixturevalue("postgres_url")),
 }
 
 
 @pytest.fixture(params=MAKERS)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CaseStore]:
-    store = MAKERS[request.param](tmp_path)
+def store(request: pytest.FixtureRequest) -> Iterator[CaseStore]:
+    store = MAKERS[request.param](request)
     yield store
     store.close()
 

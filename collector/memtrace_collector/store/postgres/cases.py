@@ -1,0 +1,193 @@
+"""The case store in PostgreSQL: queue, verdicts and the outbox of every process."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+
+from memtrace_collector.graph.facts import DEFAULT_TENANT
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
+from memtrace_collector.store.postgres import cases_erase, keys
+from memtrace_collector.store.postgres.cases_queue import PostgresCaseQueue
+from memtrace_collector.store.postgres.cases_rows import (
+    entry_of,
+    put_outbox,
+    put_verdict,
+    verdict_of,
+)
+from memtrace_collector.store.postgres.cases_schema import CASES
+from memtrace_collector.store.postgres.database import Connection, Database
+
+PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
+_ALL = """
+SELECT body FROM verdict WHERE tenant = %(tenant)s
+   AND (%(graph_key)s::bytea IS NULL OR graph_key = %(graph_key)s)
+ ORDER BY created, case_id, revision
+"""
+_CURRENT = """
+SELECT body FROM verdict v WHERE tenant = %(tenant)s
+   AND (%(graph_key)s::bytea IS NULL OR graph_key = %(graph_key)s) AND revision =
+     (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)
+ ORDER BY created, case_id, revision
+"""
+_LAST = (
+    "SELECT body FROM verdict WHERE tenant = %s AND case_id = %s"
+    " AND (%s::text = '' OR method = %s) ORDER BY revision DESC LIMIT 1"
+)
+_COUNTS = (
+    "SELECT stage, error_type, method, count(*) FROM verdict v WHERE tenant = %s AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " GROUP BY stage, error_type, method"
+)
+_NEVER_SENT = (
+    "SELECT body FROM verdict v WHERE tenant = %s AND case_id > %s AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " AND NOT EXISTS (SELECT FROM outbox o WHERE o.tenant = v.tenant"
+    " AND o.case_id = v.case_id AND o.revision = v.revision) ORDER BY case_id LIMIT %s"
+)
+_DUE = (
+    "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
+    " last_error FROM outbox WHERE tenant = %s AND state = 'pending' AND destination = %s"
+    " AND not_before_ns <= %s ORDER BY not_before_ns, number LIMIT %s"
+)
+_GIVEN_UP = (
+    "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
+    " last_error FROM outbox WHERE tenant = %s AND state = 'abandoned' ORDER BY number LIMIT %s"
+)
+_DELIVERED = (
+    "UPDATE outbox SET state = 'delivered', delivered_ns = %s, attempts = attempts + 1"
+    " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
+)
+_FAILED = (
+    "UPDATE outbox SET state = %s, attempts = attempts + 1, last_error = %s,"
+    " not_before_ns = coalesce(%s, not_before_ns)"
+    " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
+)
+_REOPEN = (
+    "UPDATE outbox SET state = 'pending', attempts = 0, last_error = '', not_before_ns = %s"
+    " WHERE tenant = %s AND state = 'abandoned'"
+)
+_TENANTS = (
+    "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
+)
+_PUT_PLACE = (
+    "INSERT INTO place VALUES (%s, %s, %s) ON CONFLICT (name) DO UPDATE"
+    " SET segment = excluded.segment, position = excluded.position"
+)
+
+
+class PostgresCaseStore(PostgresCaseQueue):
+    """Implements :class:`~memtrace_collector.store.base.CaseStore` for one tenant.
+
+    Args:
+        dsn: a ``postgresql://`` URL.
+        log_id: names the log whose cursors are meant; each processor has one of its own.
+
+    Raises:
+        ConfigError: the URL cannot be read.
+        UnreachableError: nobody answers there, or refuses us.
+        WrongUseError: a newer release made the tables.
+    """
+
+    def __init__(self, dsn: str, *, log_id: str = "", tenant: str = DEFAULT_TENANT) -> None:
+        super().__init__(Database(dsn, CASES), tenant)
+        self._log_id = log_id
+
+    def for_tenant(self, tenant: str) -> PostgresCaseStore:
+        store = copy.copy(self)
+        store.bind(tenant)
+        return store
+
+    def tenants(self) -> list[str]:
+        return sorted(row[0].decode() for row in self._database.query(_TENANTS))
+
+    def cursor(self, name: str) -> LogPosition:
+        rows = self._database.query(
+            "SELECT segment, position FROM place WHERE name = %s", (self._place(name),)
+        )
+        return LogPosition(*rows[0]) if rows else START
+
+    def set_cursor(self, name: str, position: LogPosition) -> None:
+        self._database.change(_PUT_PLACE, (self._place(name), *position))
+
+    def erase(self, graph_id: str | None) -> ErasedCases:
+        """See :meth:`CaseStore.erase`. Nothing can read what is gone; the server writes over its
+        bytes in time, or at once when the operator calls ``VACUUM FULL``."""
+        return cases_erase.erase(self._database, self._tenant, graph_id)
+
+    def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
+        """See :meth:`CaseStore.save_verdict`; ``verdict`` needs ``id``, ``revision``,
+        ``graph_id`` and ``created``."""
+        entries = list(outbox)
+        return self._database.transaction(
+            lambda connection: put_verdict(connection, self._tenant, verdict, entries)
+        )
+
+    def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
+        entries = list(outbox)
+
+        def write(connection: Connection) -> None:
+            put_outbox(connection, self._tenant, entries)
+
+        self._database.transaction(write)
+
+    def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
+        rows = self._database.query(_LAST, (self._tenant, case_id, method, method))
+        return verdict_of(rows[0]) if rows else None
+
+    def verdicts(
+        self, graph_id: str | None = None, *, history: bool = False
+    ) -> list[dict[str, object]]:
+        graph_key = None if graph_id is None else keys.wide_key(graph_id)
+        parameters = {"tenant": self._tenant, "graph_key": graph_key}
+        rows = self._database.query(_ALL if history else _CURRENT, parameters)
+        return [verdict_of(row) for row in rows]
+
+    def verdict_counts(self) -> dict[tuple[str, str, str], int]:
+        rows = self._database.query(_COUNTS, (self._tenant,))
+        return {(stage, error_type, method): count for stage, error_type, method, count in rows}
+
+    def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
+        rows = self._database.query(_NEVER_SENT, (self._tenant, after, limit))
+        return [verdict_of(row) for row in rows]
+
+    def outbox_due(
+        self, now_ns: int, limit: int = 100, destination: str = DEFAULT_DESTINATION
+    ) -> list[OutboxEntry]:
+        rows = self._database.query(_DUE, (self._tenant, destination, now_ns, limit))
+        return [entry_of(row) for row in rows]
+
+    def outbox_delivered(
+        self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION
+    ) -> None:
+        self._database.change(_DELIVERED, (now_ns, self._tenant, destination, entry_id))
+
+    def outbox_failed(
+        self,
+        entry_id: str,
+        error: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> None:
+        state = ABANDONED if retry_at_ns is None else PENDING
+        tried = (state, keys.name_bytes(error), retry_at_ns)
+        self._database.change(_FAILED, (*tried, self._tenant, destination, entry_id))
+
+    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
+        return [entry_of(row) for row in self._database.query(_GIVEN_UP, (self._tenant, limit))]
+
+    def outbox_reopen(self, now_ns: int) -> int:
+        return self._database.change(_REOPEN, (now_ns, self._tenant))
+
+    def outbox_counts(self) -> dict[str, int]:
+        rows = self._database.query(
+            "SELECT state, count(*) FROM outbox WHERE tenant = %s GROUP BY state", (self._tenant,)
+        )
+        return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows)
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _place(self, name: str) -> str:
+        return f"{self._log_id}/{name}"

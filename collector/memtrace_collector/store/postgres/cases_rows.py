@@ -1,0 +1,68 @@
+"""Verdicts and rows of the outbox as they are written, inside the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memtrace_collector.store.base import OutboxEntry
+from memtrace_collector.store.postgres import keys
+from memtrace_collector.store.postgres.database import Connection
+
+_VERDICT = "INSERT INTO verdict VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_OUTBOX = (
+    "INSERT INTO outbox(tenant, destination, id, case_id, revision, signal, payload,"
+    " not_before_ns) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+)
+
+
+def put_verdict(
+    connection: Connection,
+    tenant: bytes,
+    verdict: Mapping[str, object],
+    outbox: Iterable[OutboxEntry],
+) -> bool:
+    """A verdict with its outbox rows; False, and no change, when its revision is there."""
+    graph_key = keys.wide_key(str(verdict["graph_id"]))
+    label = [str(verdict.get(name) or "") for name in ("stage", "error_type", "method")]
+    body = json.dumps(verdict, ensure_ascii=False).encode()
+    key = (tenant, verdict["id"], verdict["revision"], graph_key, verdict["created"])
+    written = connection.execute(_VERDICT, (*key, *label, body)).rowcount
+    if written == 1:
+        put_outbox(connection, tenant, outbox)
+    return written == 1
+
+
+def put_outbox(connection: Connection, tenant: bytes, outbox: Iterable[OutboxEntry]) -> None:
+    """Rows that are there stay as they are."""
+    rows = [
+        (
+            *(tenant, entry.destination, entry.id, entry.case_id, entry.revision),
+            *(entry.signal, entry.payload, entry.not_before_ns),
+        )
+        for entry in outbox
+    ]
+    with connection.cursor() as cursor:
+        cursor.executemany(_OUTBOX, rows)
+
+
+def verdict_of(row: tuple[Any, ...]) -> dict[str, object]:
+    verdict: dict[str, object] = json.loads(row[0])
+    return verdict
+
+
+def entry_of(row: tuple[Any, ...]) -> OutboxEntry:
+    entry_id, case_id, revision, signal, payload, destination, *tried = row
+    attempts, not_before_ns, last_error = tried
+    return OutboxEntry(
+        id=entry_id,
+        case_id=case_id,
+        revision=revision,
+        signal=signal,
+        payload=payload,
+        destination=destination,
+        attempts=attempts,
+        not_before_ns=not_before_ns,
+        last_error=last_error.decode(),
+    )
