@@ -2,66 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Iterator
 
-import grpc
 import pytest
-from google.protobuf import json_format
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from tests.contract import scenarios
 from tests.integration.conftest import Up, up
+from tests.integration.sending import send, spans_apart
 
 NAMES = [name for name in scenarios.NAMES if name != "digests"]
-
-
-def _spans_apart(request: ExportTraceServiceRequest) -> list[ExportTraceServiceRequest]:
-    """One request per span, as many small exporters would send them."""
-    parts = []
-    for resource in request.resource_spans:
-        for scope in resource.scope_spans:
-            for span in scope.spans:
-                part = ExportTraceServiceRequest()
-                target = part.resource_spans.add(resource=resource.resource)
-                target.scope_spans.add(scope=scope.scope).spans.append(span)
-                parts.append(part)
-    return parts
-
-
-def _send(server: Up, way: str, requests: list[ExportTraceServiceRequest]) -> None:
-    if way == "grpc":
-        with grpc.insecure_channel(server.addresses["otlp_grpc"]) as channel:
-            stub = TraceServiceStub(channel)
-            for request in requests:
-                stub.Export(request, timeout=30)
-    elif way == "http-json":
-        for request in requests:
-            server.send(_otlp_json(request), "application/json")
-    else:
-        for request in requests:
-            server.send(request.SerializeToString())
-
-
-def _otlp_json(request: ExportTraceServiceRequest) -> bytes:
-    """OTLP's JSON: ids in hex instead of base64."""
-
-    def hexed(node: object) -> object:
-        if isinstance(node, list):
-            return [hexed(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        return {
-            key: base64.b64decode(value).hex()
-            if key in ("traceId", "spanId", "parentSpanId")
-            else hexed(value)
-            for key, value in node.items()
-        }
-
-    document = json_format.MessageToDict(request, use_integers_for_enums=True)
-    return json.dumps(hexed(document)).encode()
 
 
 @pytest.fixture(scope="module", params=["grpc", "http-protobuf", "http-json"])
@@ -71,8 +20,8 @@ def sent(request, tmp_path_factory) -> Iterator[Up]:
     with up(tmp_path_factory.mktemp(way) / "store") as server:
         for name in NAMES:
             whole = scenarios.request(name)
-            parts = [whole] if way == "http-protobuf" else _spans_apart(whole)[::-1]
-            _send(server, way, parts)
+            parts = [whole] if way == "http-protobuf" else spans_apart(whole)[::-1]
+            send(server, way, parts)
         server.post("/attribute", {})
         yield server
 
