@@ -90,7 +90,6 @@ _RESOLVED = (
 _FAIL = """
 UPDATE task SET worker = '', leased_until_ns = 0, touched = 0, last_error = %(error)s,
   due_ns = %(due)s, state = CASE WHEN %(due)s::bigint IS NULL THEN 'set_aside' ELSE state END
- 
   WHERE tenant = %(tenant)s AND case_id = %(case_id)s AND token = %(token)s AND worker <> ''
 """
 _QUEUED = """
