@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import Delivery
 from memtrace_collector.log.durable_end import read_durable_end
-from memtrace_collector.log.position import LogPosition
+from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read
 from memtrace_collector.processor.delivering import Courier, Destination
 from memtrace_collector.processor.outgoing import ForwardStore, Outgoing
@@ -197,7 +197,12 @@ class Forwarder:
         """Up to where records are under way already."""
         if self._window.parcels:
             return self._window.parcels[-1].end
-        return self._cursors.cursor(self._cursor)
+        position = self._cursors.cursor(self._cursor)
+        if position == START:
+            position = self._store.cursor(self._cursor)  # earlier releases kept it there
+            if position > START:
+                self._cursors.set_cursor(self._cursor, position)
+        return position
 
     def _parcels(self, position: LogPosition, now: _Pass) -> Iterator[Parcel]:
         """What is durable and settled behind ``position``, as requests."""
