@@ -17,6 +17,7 @@ from memtrace_collector.log.reader import Wait
 from memtrace_collector.processor.orders import obeying
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
+from memtrace_collector.runtime.exchange import finish_exchange
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from memtrace_collector.telemetry.metrics import Metrics
 
@@ -45,7 +46,8 @@ class FactWriter:
         self, folder: Path, reader: RecordReader, metrics: Metrics, wait: Wait | None = None
     ) -> None:
         with contextlib.ExitStack() as opened:
-            opened.enter_context(_locked(folder / LOCK_FILE))
+            opened.enter_context(sole_writer(folder))
+            finish_exchange(folder)
             self.facts = SqliteFactStore(folder / FACTS_FILE)
             opened.callback(self.facts.close)
             self.projector = Projector(
@@ -63,8 +65,14 @@ class FactWriter:
         self._opened.close()
 
 
-def _locked(path: Path) -> IO[bytes]:
-    """The file, locked for as long as it is open."""
+def sole_writer(folder: Path) -> IO[bytes]:
+    """The lock of a folder's facts, held for as long as it is open.
+
+    Raises:
+        StoreInUseError: another process holds it, and goes on to.
+        OSError: the folder cannot be used.
+    """
+    path = folder / LOCK_FILE
     deadline = time.monotonic() + WAIT_SECONDS
     lock = path.open("ab")
     while not _try_lock(lock):

@@ -1,14 +1,8 @@
-"""Facts made anew from the log, compared with the live ones, and put in their place.
-
-The new files grow in a folder beside the old ones. When they are complete a note says so; from
-then on the exchange is finished by whoever opens the folder next, however it was broken off.
-"""
+"""Facts made anew from the log, compared with the live ones, and put in their place."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import shutil
 import sqlite3
 import threading
@@ -19,20 +13,15 @@ from pathlib import Path
 from memtrace_collector.config import Config
 from memtrace_collector.errors import DamagedError
 from memtrace_collector.graph.facts import DEFAULT_TENANT
-from memtrace_collector.log import files
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.orders import obeying
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.runtime.carrying_over import CarriedOver, Scanned, carry_over, scan
-from memtrace_collector.runtime.fact_writer import FACTS_FILE, LOG_FOLDER
+from memtrace_collector.runtime.exchange import NEW_FOLDER, exchange, finish_exchange
+from memtrace_collector.runtime.fact_writer import FACTS_FILE, LOG_FOLDER, sole_writer
 from memtrace_collector.runtime.projecting import record_reader
 from memtrace_collector.store.base import FactStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
-
-NEW_FOLDER = "rebuild"
-OLD_FOLDER = "before-rebuild"
-NOTE_FILE = "ready.json"
-_BESIDE = ("", "-wal", "-shm")
 
 Progress = Callable[[str, LogPosition], None]
 """Called with what is being done and how far in the log."""
@@ -71,8 +60,14 @@ def rebuild(folder: Path, config: Config, progress: Progress, *, swap: bool = Tr
             are kept in ``before-rebuild``.
 
     Raises:
+        StoreInUseError: another process goes on writing the facts.
         OSError: the folder cannot be written.
     """
+    with sole_writer(folder):
+        return _rebuild(folder, config, progress, swap)
+
+
+def _rebuild(folder: Path, config: Config, progress: Progress, swap: bool) -> Rebuilt:
     finish_exchange(folder)
     new_folder = folder / NEW_FOLDER
     shutil.rmtree(new_folder, ignore_errors=True)
@@ -88,47 +83,8 @@ def rebuild(folder: Path, config: Config, progress: Progress, *, swap: bool = Tr
     if not swap:
         shutil.rmtree(new_folder)
         return result
-    _exchange(folder, keep_old=not result.is_equal)
+    exchange(folder, keep_old=not result.is_equal)
     return result
-
-
-def finish_exchange(folder: Path) -> None:
-    """Finish an exchange that was broken off; the caller writes the facts, and has none open."""
-    new_folder = folder / NEW_FOLDER
-    note = new_folder / NOTE_FILE
-    if not note.exists():
-        return
-    plan = json.loads(note.read_bytes())
-    kept = folder / OLD_FOLDER
-    if plan["keep_old"]:
-        kept.mkdir(mode=0o700, exist_ok=True)
-    for name in plan["names"]:
-        if not (new_folder / name).exists():
-            continue  # it went over before
-        for beside in (f"{name}{end}" for end in reversed(_BESIDE)):
-            with contextlib.suppress(FileNotFoundError):
-                if plan["keep_old"]:
-                    os.replace(folder / beside, kept / beside)
-                else:
-                    os.unlink(folder / beside)
-        os.replace(new_folder / name, folder / name)
-    files.sync_folder(folder)
-    shutil.rmtree(new_folder)
-
-
-def _exchange(folder: Path, *, keep_old: bool) -> None:
-    """Everything new is on disk before the note says so."""
-    new_folder = folder / NEW_FOLDER
-    names = sorted(path.name for path in new_folder.iterdir())
-    for name in names:
-        with (new_folder / name).open("rb") as file:
-            os.fsync(file.fileno())
-    if keep_old:
-        shutil.rmtree(folder / OLD_FOLDER, ignore_errors=True)
-    note = {"names": names, "keep_old": keep_old}
-    files.replace(new_folder / NOTE_FILE, [json.dumps(note).encode()])
-    files.sync_folder(folder)
-    finish_exchange(folder)
 
 
 def _project(log_folder: Path, new: SqliteFactStore, config: Config, progress: Progress) -> None:

@@ -18,14 +18,9 @@ from memtrace_collector.log.retention import Limits, LogRetention, Readers
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
-from memtrace_collector.runtime import rebuilding
-from memtrace_collector.runtime.rebuilding import (
-    NEW_FOLDER,
-    OLD_FOLDER,
-    Rebuilt,
-    finish_exchange,
-    rebuild,
-)
+from memtrace_collector.runtime import exchange
+from memtrace_collector.runtime.exchange import NEW_FOLDER, OLD_FOLDER, finish_exchange
+from memtrace_collector.runtime.rebuilding import Rebuilt, rebuild
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.memtrace_collector.processor.spans import memory_span, request
 
@@ -217,7 +212,7 @@ def test_an_exchange_that_was_killed_is_finished_or_never_happened(
         return real(*args, **named)
 
     with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
-        patched.setattr(rebuilding.os, name, dying)
+        patched.setattr(exchange.os, name, dying)
         rebuilt(tmp_path)
     finish_exchange(tmp_path)
     assert hashes(tmp_path) == before
