@@ -42,13 +42,14 @@ CURVE_POINTS = 12
 
 
 class Sample(NamedTuple):
-    """At ``seconds`` after the start: what was acknowledged and visible, and the memory in MB."""
+    """At ``seconds`` after the start: what was acknowledged and visible, and the memory in MB, of
+    all processes and of the owner alone."""
 
     seconds: float
     acked: int
     visible: int
     megabytes: float
-    largest: float
+    owner: float
 
 
 class Run(NamedTuple):
@@ -125,9 +126,9 @@ def _wait_visible(up: Up, wanted: int) -> int:
 def _sample(up: Up, sent: Sent, start: float, samples: list[Sample], done: threading.Event) -> None:
     while not done.wait(SAMPLE_SECONDS):
         used = usage(up.process.pid)
-        largest = max(used.resident.values(), default=0.0)
+        owner = used.resident.get(up.process.pid, 0.0)
         at = time.monotonic() - start
-        samples.append(Sample(at, sent.operations, _visible(up), used.megabytes, largest))
+        samples.append(Sample(at, sent.operations, _visible(up), used.megabytes, owner))
 
 
 def floor(load: list[Request], folder: Path, rounds: int = 3) -> float:
@@ -167,16 +168,16 @@ def report(run: Run, options: argparse.Namespace, floor_cpu: float) -> None:
         ("CPU ms per 1,000 spans", f"{cpu:.1f} = {cpu / floor_cpu:.1f} x floor ({floor_cpu:.1f})"),
         ("  by process", " + ".join(f"{share:.1f}" for share in shares)),
         ("memory MB, peak", f"{max((s.megabytes for s in run.samples), default=0):.0f}"),
-        ("  of the largest process", f"{max((s.largest for s in run.samples), default=0):.0f}"),
+        ("  of the owner", f"{max((s.owner for s in run.samples), default=0):.0f}"),
         ("disk bytes per span", f"{run.disk_bytes / max(1, sent.spans):,.0f}"),
     ]
     for name, value in rows:
         print(f"{name:<30} {value}")
-    print(f"\n{'seconds':>8} {'acked ops':>12} {'visible ops':>12} {'MB':>7} {'largest':>8}")
+    print(f"\n{'seconds':>8} {'acked ops':>12} {'visible ops':>12} {'MB':>7} {'owner':>8}")
     for sample in run.samples[:: max(1, len(run.samples) // CURVE_POINTS)]:
         print(
             f"{sample.seconds:8.0f} {sample.acked:12,} {sample.visible:12,}"
-            f" {sample.megabytes:7.0f} {sample.largest:8.0f}"
+            f" {sample.megabytes:7.0f} {sample.owner:8.0f}"
         )
 
 
