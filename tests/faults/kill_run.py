@@ -32,7 +32,7 @@ from memtrace_collector.log.position import START
 from memtrace_collector.log.reader import read
 from tests import receivers
 from tests.faults import kill_load
-from tests.faults.senders import Ledger, Senders, over_http
+from tests.faults.senders import RETRYABLE, Ledger, Senders, over_http
 from tests.faults.sink import Arrived
 from tests.memtrace_collector.running import children, is_running, start_up
 
@@ -81,6 +81,7 @@ class Result:
     verdict_not_delivered: int = 0
     verdict_delivered_twice: int = 0
     verdict_altered: int = 0
+    refused_for_good: int = 0
     orphans: int = 0
 
     def faults(self) -> dict[str, int]:
@@ -179,7 +180,8 @@ def run(kills: int, folder: Path, seed: int = 1) -> Result:
             assert calm.up.stop() == 0
         assert running.up.stop() == 0
         arrived = Arrived(sink.records())
-    result.acknowledged, result.refused = len(numbers), ledger.refused
+    result.acknowledged, result.refused = len(numbers), ledger.refused.total()
+    result.refused_for_good = sum(n for why, n in ledger.refused.items() if why not in RETRYABLE)
     _compare_spans(folder / "killed" / "log", arrived, numbers, flagged, result)
     result.seconds = time.monotonic() - began
     return result
@@ -205,7 +207,8 @@ def _kill(
 def _send_once(calm: Running, numbers: list[int]) -> None:
     with over_http(calm.ports.http) as post:
         for number in numbers:
-            assert post(kill_load.body(number)), "an undisturbed request was not acknowledged"
+            reason = post(kill_load.body(number))
+            assert not reason, f"an undisturbed request was not acknowledged: {reason}"
 
 
 def _compare_graphs(running: Running, calm: Running, numbers: list[int], result: Result) -> None:

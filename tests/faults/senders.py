@@ -7,6 +7,7 @@ import itertools
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
@@ -23,8 +24,16 @@ _RECONNECT = [
     ("grpc.max_reconnect_backoff_ms", 300),
 ]
 
-Post = Callable[[bytes], bool]
-"""Send a request once; whether it was acknowledged."""
+Post = Callable[[bytes], str]
+"""Send a request once; why it was not acknowledged, empty when it was."""
+NO_CONNECTION = "no connection"
+RETRYABLE = frozenset(
+    (
+        *(NO_CONNECTION, "HTTP 429", "HTTP 502", "HTTP 503", "HTTP 504"),
+        *("CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "UNAVAILABLE", "DATA_LOSS"),
+    )
+)
+"""What a sender of OTLP sends again (rules C19 and C22)."""
 
 
 class Ledger:
@@ -34,8 +43,8 @@ class Ledger:
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._acknowledged: list[int] = []
-        self.refused = 0
-        """Attempts without an acknowledgement; each was repeated."""
+        self.refused: Counter[str] = Counter()
+        """Attempts without an acknowledgement, by reason; each was repeated."""
 
     def next_number(self) -> int:
         with self._lock:
@@ -45,9 +54,9 @@ class Ledger:
         with self._lock:
             self._acknowledged.append(number)
 
-    def refuse(self) -> None:
+    def refuse(self, reason: str) -> None:
         with self._lock:
-            self.refused += 1
+            self.refused[reason] += 1
 
     def acknowledged(self) -> list[int]:
         """Numbers, in the order of their acknowledgements."""
@@ -62,7 +71,7 @@ class Ledger:
 def _posting(port: int) -> Iterator[Post]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
 
-    def post(body: bytes) -> bool:
+    def post(body: bytes) -> str:
         headers = {"content-type": "application/x-protobuf"}
         try:
             connection.request("POST", "/v1/traces", body, headers)
@@ -70,8 +79,8 @@ def _posting(port: int) -> Iterator[Post]:
             response.read()
         except (OSError, http.client.HTTPException):
             connection.close()
-            return False
-        return response.status == 200
+            return NO_CONNECTION
+        return "" if response.status == 200 else f"HTTP {response.status}"
 
     with closing(connection):
         yield post
@@ -81,12 +90,12 @@ def _calling(port: int) -> Iterator[Post]:
     with grpc.insecure_channel(f"127.0.0.1:{port}", options=_RECONNECT) as channel:
         export = channel.unary_unary(EXPORT)
 
-        def post(body: bytes) -> bool:
+        def post(body: bytes) -> str:
             try:
                 export(body, timeout=TIMEOUT_SECONDS)
-            except grpc.RpcError:
-                return False
-            return True
+            except grpc.RpcError as error:
+                return str(error.code().name)
+            return ""
 
         yield post
 
@@ -116,6 +125,7 @@ class Senders:
         self._body = body
         self._pause = pause_seconds
         self._stop = threading.Event()
+        self._give_up = threading.Event()
         doors = (over_http(http_port), over_http(http_port), over_grpc(grpc_port))
         self._threads = [
             threading.Thread(target=self._send, args=(door, seed), daemon=True)
@@ -134,15 +144,21 @@ class Senders:
             thread.join(max(0.0, deadline - time.monotonic()))
             assert not thread.is_alive(), "a request was not acknowledged in time"
 
+    def abandon(self) -> None:
+        """Repeat nothing any more: nobody will answer."""
+        self._give_up.set()
+        self.stop(2 * TIMEOUT_SECONDS)
+
     def _send(self, door: contextmanager[Post], seed: int) -> None:
         chance = random.Random(seed)
         with door as post:
             while not self._stop.is_set():
                 number = self._ledger.next_number()
                 body = self._body(number)
-                while not post(body):
-                    self._ledger.refuse()
-                    time.sleep(RETRY_SECONDS)
+                while reason := post(body):
+                    self._ledger.refuse(reason)
+                    if self._give_up.wait(RETRY_SECONDS):
+                        return
                 self._ledger.note(number)
                 if chance.random() < SENT_AGAIN:
                     post(body)
