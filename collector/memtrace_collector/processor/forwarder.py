@@ -19,9 +19,10 @@ from typing import NamedTuple, Protocol
 
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.exporter.delivery import Delivery
+from memtrace_collector.log.beginning import Missed
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.log.reader import Entry, Wait, read
+from memtrace_collector.log.reader import Entry, Wait, read, report_missed
 from memtrace_collector.processor.delivering import Courier, Destination
 from memtrace_collector.processor.outgoing import ForwardStore, Outgoing
 from memtrace_collector.processor.parcels import Open, Parcel, Payload, Window
@@ -208,7 +209,7 @@ class Forwarder:
         """What is durable and settled behind ``position``, as requests."""
         projected = self._store.cursor()
         parcel = Open(self._merge_bytes)
-        for entry in read(self._folder, position):
+        for entry in read(self._folder, position, on_missed=self._missed):
             if now.is_over:
                 return
             if entry.next > projected:
@@ -221,6 +222,10 @@ class Forwarder:
                 yield from parcel.closed()
             parcel.add(tenant, payload, entry.position, entry.next)
         yield from parcel.closed()
+
+    def _missed(self, missed: Missed) -> None:
+        report_missed(missed)
+        self._metrics.add("memtrace.log.missed", missed.segments, reader="forward")
 
     def _has_waited(self, entry: Entry) -> bool:
         return time.time_ns() - entry.record.time_ns >= self._settle_ns

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
 from memtrace_collector.graph.facts import SpanFacts
+from memtrace_collector.log.beginning import Missed
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.log.reader import Entry, Wait, read
+from memtrace_collector.log.reader import Entry, Wait, read, report_missed
 from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
@@ -166,7 +167,7 @@ class Projector:
         facts: _Facts = []
         records = skipped = size = 0
         end = position
-        for entry in read(self._folder, position, self._quarantine.damage):
+        for entry in read(self._folder, position, self._quarantine.damage, self._missed):
             records += 1
             if entry.record.signal == "control":
                 yield _Batch(facts, records, skipped, entry.position, entry)
@@ -185,6 +186,10 @@ class Projector:
         end = max(end, durable_end)
         if end > position:
             yield _Batch(facts, records, skipped, end)
+
+    def _missed(self, missed: Missed) -> None:
+        report_missed(missed)
+        self._metrics.add("memtrace.log.missed", missed.segments, reader="projection")
 
     def _facts(self, entry: Entry) -> _Facts:
         try:
