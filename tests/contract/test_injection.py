@@ -216,6 +216,7 @@ def enumerate_options() -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.fault("F34")
 def test_a_value_that_says_it_is_believed_though_it_lies(arena: Arena) -> None:
     """What no reader can help: the record now says what is needed, in its own words."""
     story = story_of("yes", "Her reason was to be closer to her parents.", "after the record")
@@ -224,6 +225,7 @@ def test_a_value_that_says_it_is_believed_though_it_lies(arena: Arena) -> None:
     assert arena.judged(case, HONEST).error_type == "ranked_out"
 
 
+@pytest.mark.fault("F34")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", ["obedient", "colluding"])
 def test_no_injected_instruction_changes_a_verdict(

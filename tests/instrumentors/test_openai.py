@@ -137,6 +137,7 @@ def test_a_visible_assembly_is_an_ancestor_of_the_answer(
     assert "shown" not in found
 
 
+@pytest.mark.fault("F35")
 def test_content_stays_in_the_process_unless_asked_for(
     stub: OpenAIStub, client: openai.OpenAI
 ) -> None:

@@ -49,6 +49,7 @@ def _verdict_span(jaeger: Jaeger, case: dict[str, Any]) -> dict[str, Any]:
     return found[0]
 
 
+@pytest.mark.fault("F37")
 @pytest.mark.parametrize("case_id", PLANTED)
 def test_the_verdict_stands_in_the_failing_trace_as_a_child_of_the_answer(
     jaeger, forwarded_demo, case_id
@@ -73,6 +74,7 @@ def test_the_verdicts_link_leads_to_the_decisive_span_in_another_trace(
     assert _tags(decisive)["memtrace.step"] in ("extract", "decide")
 
 
+@pytest.mark.fault("F37")
 @pytest.mark.parametrize("case_id", PLANTED)
 def test_the_case_trace_tells_the_path_hop_by_hop(jaeger, forwarded_demo, case_id):
     case = _case(forwarded_demo, case_id)
@@ -115,12 +117,14 @@ def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarde
     assert steps & {"create", "update"}
 
 
+@pytest.mark.fault("F35")
 def test_captured_content_is_not_forwarded(jaeger, forwarded_demo):
     for case in forwarded_demo.cases:
         trace = jaeger.trace(case["answer"]["traceId"])
         assert not any("memtrace.values" in _tags(span) for span in trace["spans"])
 
 
+@pytest.mark.fault("F38")
 def test_a_second_delivery_adds_nothing(jaeger, tmp_path):
     request = scenarios.request("overwritten").SerializeToString()
     trace_id = scenarios.expected("overwritten")["answer"]["traceId"]

@@ -68,6 +68,7 @@ def test_memory_spans_reach_our_service_and_failing_other_spans_reach_jaeger(jae
         assert names == [scenarios.expected(SCENARIO)["graph_id"]]
 
 
+@pytest.mark.fault("F17")
 def test_memory_spans_wait_on_disk_while_our_service_is_down_and_the_collector_restarts(tmp_path):
     memtrace = f"http://127.0.0.1:{free_port()}"
     with collector(tmp_path, memtrace, memtrace, "first.log") as front:

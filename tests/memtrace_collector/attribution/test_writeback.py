@@ -95,6 +95,7 @@ def test_verdict_stands_in_the_failing_trace_below_the_answer() -> None:
     assert attributes["memtrace.cause.time"].startswith("2026-01-03T")
 
 
+@pytest.mark.fault("F37")
 @pytest.mark.parametrize(
     ("profile", "offset"), [("jaeger", 0), ("tempo", 2 * HOUR), ("none", None)]
 )
@@ -140,6 +141,7 @@ def test_evaluation_record_names_the_type_and_carries_no_score() -> None:
     assert "gen_ai.evaluation.score.value" not in attributes
 
 
+@pytest.mark.fault("F38")
 def test_bytes_are_the_same_each_time_and_new_for_a_new_revision() -> None:
     verdict, script = _case()
     assert _entries(verdict, script) == _entries(verdict, script)
@@ -163,6 +165,7 @@ def test_a_superseding_verdict_links_to_the_older_and_says_what_it_changed() -> 
     assert root_span_id("c" * 32, 1) in [link.span_id.hex() for link in root.links]
 
 
+@pytest.mark.fault("F35")
 def test_no_content_leaves_unless_quotes_are_allowed() -> None:
     verdict, script = _case()
     assert all(b"Enzo" not in e.payload for e in _entries(verdict, script).values())
@@ -170,6 +173,7 @@ def test_no_content_leaves_unless_quotes_are_allowed() -> None:
     assert any(b"Enzo" in e.payload for e in quoting.values())
 
 
+@pytest.mark.fault("F39")
 def test_attributes_are_bounded() -> None:
     verdict, script = _case()
     verdict["explanation"] = "é" * 4_000
@@ -196,6 +200,7 @@ def test_what_is_no_memory_fault_is_no_error() -> None:
     assert not [e for e in entries if e.startswith("cause/")]
 
 
+@pytest.mark.fault("F40")
 @pytest.mark.parametrize("quotes", [False, True])
 def test_what_a_model_was_asked_stands_in_the_case_trace_and_in_no_graph(quotes: bool) -> None:
     verdict, script = _case()

@@ -71,6 +71,7 @@ def test_a_score_flags_only_below_a_configured_threshold() -> None:
     assert logged(result(score_value=0.0)) == []
 
 
+@pytest.mark.fault("F40")
 def test_our_own_evaluations_never_flag() -> None:
     assert logged(result("memtrace.attribution", score_label="wrong")) == []
 

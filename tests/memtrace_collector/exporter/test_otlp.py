@@ -139,6 +139,7 @@ class Redirecting(BaseHTTPRequestHandler):
         pass
 
 
+@pytest.mark.fault("F36")
 def test_a_redirect_is_not_followed() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
         thread = threading.Thread(target=server.serve_forever)

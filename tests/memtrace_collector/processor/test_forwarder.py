@@ -178,6 +178,7 @@ def with_content() -> ExportTraceServiceRequest:
     return request(span)
 
 
+@pytest.mark.fault("F35")
 def test_content_stays_here_unless_asked_for(pipeline: Pipeline) -> None:
     destination = pipeline.forward(with_content())
     (span,) = destination.spans()
@@ -193,6 +194,7 @@ def test_content_goes_on_when_asked_for(pipeline: Pipeline) -> None:
     assert {item.key for item in span.events[0].attributes} == {*CONTENT, "harmless"}
 
 
+@pytest.mark.fault("F35")
 def test_an_evaluation_result_goes_on_without_its_content(pipeline: Pipeline) -> None:
     message = ExportLogsServiceRequest()
     records = message.resource_logs.add().scope_logs.add().log_records
@@ -289,6 +291,7 @@ def test_the_cursor_moves_only_after_delivery(pipeline: Pipeline) -> None:
     assert len(bodies) == 4
 
 
+@pytest.mark.fault("F22")
 def test_a_refused_record_is_counted_and_does_not_block_the_next(pipeline: Pipeline) -> None:
     counts: dict[str, int] = {}
 
@@ -327,6 +330,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.fault("F22")
 @pytest.mark.parametrize("scheme", ["http", "grpc"])
 def test_what_came_while_the_next_hop_was_dead_arrives_once_when_it_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str

@@ -22,6 +22,7 @@ from tests.instrumentors.openai_stub import OpenAIStub, Reply
 PROMPT = (Message("system", "Say something."), Message("user", "Please."))
 
 
+@pytest.mark.fault("F23")
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_passing_failure_is_tried_again(status: int) -> None:
     with OpenAIStub() as stub, closing(Endpoint("m", base_url=stub.base_url, retries=2)) as asked:
@@ -30,6 +31,7 @@ def test_a_passing_failure_is_tried_again(status: int) -> None:
         assert len(stub.chat_requests) == 2
 
 
+@pytest.mark.fault("F23")
 def test_a_refusal_is_not_tried_again() -> None:
     with OpenAIStub() as stub, closing(Endpoint("m", base_url=stub.base_url, retries=2)) as asked:
         stub.reply(Reply(("no such key",), status=401))
@@ -38,6 +40,7 @@ def test_a_refusal_is_not_tried_again() -> None:
         assert len(stub.chat_requests) == 1
 
 
+@pytest.mark.fault("F23")
 def test_a_slow_endpoint_is_given_up() -> None:
     release = threading.Event()
 
@@ -112,6 +115,7 @@ def test_a_reasoning_model_gets_the_parameters_it_knows() -> None:
         assert len(stub.chat_requests) == 4
 
 
+@pytest.mark.fault("F23")
 def test_after_several_failures_nothing_is_sent_for_a_while() -> None:
     now = [0.0]
     with (
