@@ -166,6 +166,7 @@ def test_a_file_that_is_no_database_is_called_damaged(tmp_path: Path) -> None:
         SqliteCaseStore(path)
 
 
+@pytest.mark.fault("F10")
 def test_readers_go_on_while_a_batch_is_written(tmp_path: Path) -> None:
     store = SqliteFactStore(tmp_path / "facts.db")
     store.apply([(AT, SpanFacts(operation=ADDED))], AT)
