@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit, urlunsplit
 
@@ -59,9 +61,11 @@ class OtlpDestination:
             ``/v1/logs`` are appended to an HTTP path that does not end in one of them.
         headers: sent with each request (gRPC: as metadata).
         timeout: of one attempt, in seconds.
+        ca: PEM file of who signed its certificate; None: whom the system trusts.
 
     Raises:
         ValueError: the URL is none of these forms.
+        OSError: ``ca`` cannot be read.
     """
 
     def __init__(
@@ -70,10 +74,11 @@ class OtlpDestination:
         url: str,
         headers: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        ca: Path | None = None,
     ) -> None:
         self.name = name
         self.url = url
-        self._transport = _transport(url, headers or {}, timeout)
+        self._transport = _transport(url, headers or {}, timeout, ca)
 
     @property
     def encodings(self) -> frozenset[Encoding]:
@@ -91,9 +96,12 @@ class OtlpDestination:
 class _Http:
     encodings: frozenset[Encoding] = frozenset(("protobuf", "json"))
 
-    def __init__(self, url: str, headers: Mapping[str, str], timeout: float) -> None:
+    def __init__(
+        self, url: str, headers: Mapping[str, str], timeout: float, ca: Path | None
+    ) -> None:
         self._urls = {signal: signal_url(url, signal) for signal in _METHODS}
-        self._client = httpx.Client(headers=dict(headers), timeout=timeout)
+        trusted = ssl.create_default_context(cafile=ca) if ca else True
+        self._client = httpx.Client(headers=dict(headers), timeout=timeout, verify=trusted)
 
     def send(self, signal: Signal, payload: bytes, encoding: Encoding) -> Delivery:
         headers = {"content-type": _MEDIA_TYPES[encoding]}
@@ -116,15 +124,21 @@ class _Grpc:
     encodings: frozenset[Encoding] = frozenset(("protobuf",))
 
     def __init__(
-        self, target: str, secure: bool, headers: Mapping[str, str], timeout: float
+        self,
+        target: str,
+        secure: bool,
+        headers: Mapping[str, str],
+        timeout: float,
+        ca: Path | None,
     ) -> None:
         options = [
             ("grpc.max_receive_message_length", _MAX_RESPONSE_BYTES),
             ("grpc.initial_reconnect_backoff_ms", _FIRST_RECONNECT_MS),
             ("grpc.max_reconnect_backoff_ms", _LONGEST_RECONNECT_MS),
         ]
+        trusted = grpc.ssl_channel_credentials(ca.read_bytes() if ca else None)
         self._channel = (
-            grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            grpc.secure_channel(target, trusted, options)
             if secure
             else grpc.insecure_channel(target, options)
         )
@@ -157,12 +171,12 @@ def signal_url(url: str, signal: Signal) -> str:
     return urlunsplit(parts._replace(path=f"{path}/v1/{signal}"))
 
 
-def _transport(url: str, headers: Mapping[str, str], timeout: float) -> Transport:
+def _transport(url: str, headers: Mapping[str, str], timeout: float, ca: Path | None) -> Transport:
     parts = urlsplit(url)
     if parts.hostname and parts.scheme in ("http", "https"):
-        return _Http(url, headers, timeout)
+        return _Http(url, headers, timeout, ca)
     if parts.hostname and parts.port and parts.scheme in ("grpc", "grpcs"):
-        return _Grpc(parts.netloc, parts.scheme == "grpcs", headers, timeout)
+        return _Grpc(parts.netloc, parts.scheme == "grpcs", headers, timeout, ca)
     raise ValueError(f"not an OTLP destination: {url!r}; use http(s)://… or grpc(s)://host:port")
 
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import unquote
 
+from memtrace_collector.errors import ConfigError
 from memtrace_collector.settings.checks import check, check_url
 
+HEADERS_VARIABLE = "MEMTRACE_FORWARD_HEADERS"
+"""Where headers for the destination are read from, and only there: they are secrets."""
+_HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([\x20-\x7e]*)")
 PROFILES = ("jaeger", "tempo", "none")
 
 
@@ -14,6 +21,8 @@ class ForwardConfig:
     """Where spans and verdicts go on to: an OTLP endpoint (a Collector, Jaeger, Tempo)."""
 
     url: str = ""
+    ca: str = ""
+    """PEM file of who signed the destination's certificate; empty: whom the system trusts."""
     values: bool = False
     """Send ``memtrace.values`` (captured content) on as well."""
     profile: str = "jaeger"
@@ -23,3 +32,21 @@ class ForwardConfig:
         check("forward.profile", self.profile in PROFILES, " or ".join(PROFILES))
         if self.url:
             check_url("forward.url", self.url)
+
+
+def headers_for(environment: Mapping[str, str]) -> dict[str, str]:
+    """Headers to send with every request, ``name=value,name=value``, percent-encoded values.
+
+    Raises:
+        ConfigError: they are written in another way.
+    """
+    items = [item for item in environment.get(HEADERS_VARIABLE, "").split(",") if item.strip()]
+    headers = {}
+    for number, item in enumerate(items, 1):
+        name, equals, value = item.strip().partition("=")
+        match = _HEADER.fullmatch(f"{name.strip()}{equals}{unquote(value.strip())}")
+        if match is None:
+            # what stands there is a secret, and is not repeated
+            raise ConfigError(f"{HEADERS_VARIABLE}: expected name=value,… at item {number}")
+        headers[match[1]] = match[2]
+    return headers

@@ -84,6 +84,7 @@ SETTINGS = (
     Setting("tls.key", "MEMTRACE_TLS_KEY", _text),
     Setting("tls.client_ca", "MEMTRACE_TLS_CLIENT_CA", _text),
     Setting("forward.url", "MEMTRACE_FORWARD_URL", _text),
+    Setting("forward.ca", "MEMTRACE_FORWARD_CA", _text),
     Setting("forward.values", "MEMTRACE_FORWARD_VALUES", _switch),
     Setting("forward.profile", "MEMTRACE_FORWARD_PROFILE", _text),
     Setting("attribution.method", "MEMTRACE_ATTRIBUTION_METHOD", _text),
