@@ -97,7 +97,7 @@ class Eraser:
         self._data = data
         self._metrics = metrics
         self._folder = data.log_folder.parent
-        self._note = self._folder / NOTE_FILE
+        self._note = data.log_folder / NOTE_FILE
         self._reader = reader
         self._one = threading.Lock()
 
@@ -157,7 +157,7 @@ class Eraser:
         self._close_order(order, at)
         found = self._search(data, doomed, wanted)
         files.remove(self._note)
-        files.sync_folder(self._folder)
+        files.sync_folder(data.log_folder)
         return {
             "tenant": order.tenant,
             "graph_id": order.graph_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,7 @@ def reading(folder: Path) -> tuple[list[LogRecord], list[Damage]]:
     return [entry.record for entry in read(folder, START, damages.append)], damages
 
 
+@pytest.mark.fault("F6")
 @settings(max_examples=150, deadline=None)
 @given(RECORDS, st.data())
 def test_overwritten_bytes_cost_only_the_records_they_are_in(
@@ -68,6 +70,7 @@ def test_overwritten_bytes_cost_only_the_records_they_are_in(
     assert bool(damages) == (len(kept) < len(records))
 
 
+@pytest.mark.fault("F5", "F6")
 @settings(max_examples=100, deadline=None)
 @given(RECORDS, st.data())
 def test_a_log_cut_anywhere_opens_with_the_records_before_the_cut(

@@ -126,6 +126,7 @@ def test_a_full_queue_refuses_and_takes_records_again_afterwards(
     assert len(bodies(tmp_path)) == len(accepted) + 1
 
 
+@pytest.mark.fault("F3", "F4")
 @pytest.mark.parametrize("failing", ["writev", "fdatasync"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 def test_a_failing_disk_refuses_and_the_log_goes_on_when_it_recovers(
@@ -155,6 +156,7 @@ def test_a_failing_disk_refuses_and_the_log_goes_on_when_it_recovers(
     assert damages == []
 
 
+@pytest.mark.fault("F5", "F6")
 def test_a_tail_torn_at_any_byte_is_cut_and_the_rest_kept(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     log = SegmentLog(whole)
@@ -173,6 +175,7 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_rest_kept(tmp_path: Path) -> Non
         assert bodies(folder) == [b"first", b"second", b"new"]
 
 
+@pytest.mark.fault("F6")
 def test_damage_in_the_middle_is_reported_and_costs_only_the_damaged_record(
     tmp_path: Path,
 ) -> None:
@@ -195,6 +198,7 @@ def test_damage_in_the_middle_is_reported_and_costs_only_the_damaged_record(
         ]
 
 
+@pytest.mark.fault("F6")
 def test_a_truncated_segment_before_the_last_is_reported_not_cut(tmp_path: Path) -> None:
     log = SegmentLog(tmp_path, segment_bytes=1)
     append_all(log, [b"first", b"second", b"third"])
@@ -212,6 +216,7 @@ def test_a_truncated_segment_before_the_last_is_reported_not_cut(tmp_path: Path)
     assert path.stat().st_size == size
 
 
+@pytest.mark.fault("F6")
 def test_a_body_that_holds_frames_is_never_read_as_frames(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     log = SegmentLog(inner)
@@ -230,6 +235,7 @@ def test_a_body_that_holds_frames_is_never_read_as_frames(tmp_path: Path) -> Non
     assert reports[0].next == positions[1]
 
 
+@pytest.mark.fault("F8")
 def test_a_second_owner_is_refused(log: SegmentLog) -> None:
     with pytest.raises(LogInUseError):
         SegmentLog(log.folder)
@@ -330,6 +336,7 @@ while True:
 """
 
 
+@pytest.mark.fault("F1")
 def test_every_acknowledged_record_is_there_once_after_kills_at_random_moments(
     tmp_path: Path,
 ) -> None:
