@@ -12,7 +12,8 @@ import pytest
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import START
 from memtrace_collector.processor.reading import RecordReader
-from memtrace_collector.runtime.fact_writer import LOG_FOLDER, FactWriter
+from memtrace_collector.runtime.fact_writer import FactWriter
+from memtrace_collector.runtime.stores import LOG_FOLDER
 from memtrace_collector.telemetry.metrics import NULL_METRICS
 from tests.faults import kill_load
 from tests.faults.kill_run import Running

@@ -15,9 +15,9 @@ from memtrace_collector.errors import EXIT_FINDING, NotFoundError
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.runtime import rebuilding
 from memtrace_collector.runtime.exchange import OLD_FOLDER
-from memtrace_collector.runtime.fact_writer import LOG_FOLDER
 from memtrace_collector.runtime.owner import owned
 from memtrace_collector.runtime.rebuilding import Rebuilt, position_bytes
+from memtrace_collector.runtime.stores import LOG_FOLDER
 from memtrace_collector.runtime.told import told
 
 MAX_NAMED = 20

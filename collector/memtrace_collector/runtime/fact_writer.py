@@ -18,11 +18,9 @@ from memtrace_collector.processor.orders import obeying
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime.exchange import finish_exchange
-from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from memtrace_collector.runtime.stores import LOG_FOLDER, open_facts
 from memtrace_collector.telemetry.metrics import Metrics
 
-LOG_FOLDER = "log"
-FACTS_FILE = "facts.db"
 LOCK_FILE = "facts.lock"
 WAIT_SECONDS = 10.0
 """A process whose owner was killed needs a moment to notice."""
@@ -35,20 +33,27 @@ class FactWriter:
     Args:
         folder: the data folder; its log need not be open here.
         wait: see :class:`~memtrace_collector.processor.projector.Projector`.
+        database: where facts are instead of in the folder; its URL.
 
     Raises:
-        StoreInUseError: another process goes on writing them.
+        StoreInUseError: another process goes on writing those of this log.
         DamagedError: a database is not one.
+        UnreachableError: nobody answers at ``database``.
         OSError: the folder cannot be used.
     """
 
     def __init__(
-        self, folder: Path, reader: RecordReader, metrics: Metrics, wait: Wait | None = None
+        self,
+        folder: Path,
+        reader: RecordReader,
+        metrics: Metrics,
+        wait: Wait | None = None,
+        database: str = "",
     ) -> None:
         with contextlib.ExitStack() as opened:
             opened.enter_context(sole_writer(folder))
             finish_exchange(folder)
-            self.facts = SqliteFactStore(folder / FACTS_FILE)
+            self.facts = open_facts(folder, database)
             opened.callback(self.facts.close)
             self.projector = Projector(
                 folder / LOG_FOLDER,

@@ -14,11 +14,11 @@ from memtrace_collector.dialects.evaluation import Thresholds
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.processor.reading import RecordReader
-from memtrace_collector.runtime.fact_writer import FACTS_FILE, FactWriter
+from memtrace_collector.runtime.fact_writer import FactWriter
 from memtrace_collector.runtime.projection_messages import Start
 from memtrace_collector.runtime.projection_process import ProjectionProcess
+from memtrace_collector.runtime.stores import is_database, read_facts
 from memtrace_collector.store.base import FactStore
-from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from memtrace_collector.telemetry.metrics import Metrics
 
 SETTLE_SECONDS = 120.0
@@ -58,7 +58,9 @@ class Here:
     """Projects in this process when asked to settle. Implements :class:`Projecting`."""
 
     def __init__(self, folder: Path, config: Config, log: SegmentLog, metrics: Metrics) -> None:
-        self._writer = FactWriter(folder, record_reader(config), metrics, log.wait)
+        self._writer = FactWriter(
+            folder, record_reader(config), metrics, log.wait, _database(config)
+        )
         self.facts: FactStore = self._writer.facts
 
     def settle(self) -> None:
@@ -83,7 +85,7 @@ class Apart:
         with contextlib.ExitStack() as opened:
             opened.callback(self._process.stop, 0.0)
             self._process.start()
-            self.facts: FactStore = SqliteFactStore(folder / FACTS_FILE)
+            self.facts = read_facts(folder, _database(config))
             opened.pop_all()
 
     @property
@@ -120,7 +122,12 @@ def record_reader(config: Config) -> RecordReader:
 def _start(folder: Path, config: Config) -> Start:
     return Start(
         folder=str(folder.resolve()),
+        database=_database(config),
         markers=config.server.markers,
         thresholds=config.attribution.thresholds,
         log_level=logging.getLogger().getEffectiveLevel(),
     )
+
+
+def _database(config: Config) -> str:
+    return config.store if is_database(config.store) else ""

@@ -23,9 +23,10 @@ from memtrace_collector.errors import MemtraceError
 from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.reading import RecordReader
-from memtrace_collector.runtime.fact_writer import LOG_FOLDER, FactWriter
+from memtrace_collector.runtime.fact_writer import FactWriter
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.runtime.projection_messages import Failed, Ready, Report, Start, Stop
+from memtrace_collector.runtime.stores import LOG_FOLDER
 from memtrace_collector.runtime.tally import Tally
 from memtrace_collector.runtime.told import told
 
@@ -115,7 +116,7 @@ def project(start: Start, ending: _Ending, out: BinaryIO) -> None:
     )
     wait = wait_for_growth(folder / LOG_FOLDER, ending.stop)
     with told(folder):
-        writer = FactWriter(folder, reader, tally, wait)
+        writer = FactWriter(folder, reader, tally, wait, start.database)
     with contextlib.closing(writer):
         say(out, Ready())
         reporter = _Reporter(out, tally, lambda: writer.projector.is_failing)

@@ -13,9 +13,13 @@ from msgspec import Struct
 
 
 class Start(Struct, frozen=True, kw_only=True, tag=True):
-    """What is projected, and how: ``folder`` is absolute, ``markers`` are bytes in UTF-8."""
+    """What is projected, and how.
+
+    ``folder``: absolute. ``database``: where facts go instead of there, with its password.
+    """
 
     folder: str
+    database: str
     markers: tuple[str, ...]
     thresholds: Mapping[str, float]
     log_level: int

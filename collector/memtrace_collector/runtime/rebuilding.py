@@ -18,8 +18,9 @@ from memtrace_collector.processor.orders import obeying
 from memtrace_collector.processor.projector import Projector
 from memtrace_collector.runtime.carrying_over import CarriedOver, Scanned, carry_over, scan
 from memtrace_collector.runtime.exchange import NEW_FOLDER, exchange, finish_exchange
-from memtrace_collector.runtime.fact_writer import FACTS_FILE, LOG_FOLDER, sole_writer
+from memtrace_collector.runtime.fact_writer import sole_writer
 from memtrace_collector.runtime.projecting import record_reader
+from memtrace_collector.runtime.stores import FACTS_FILE, LOG_FOLDER
 from memtrace_collector.store.base import FactStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 

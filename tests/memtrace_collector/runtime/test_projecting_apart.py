@@ -16,8 +16,9 @@ from memtrace_collector.errors import DamagedError, StoreInUseError
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime import fact_writer
 from memtrace_collector.runtime.data_folder import DataFolder
-from memtrace_collector.runtime.fact_writer import FACTS_FILE, FactWriter
+from memtrace_collector.runtime.fact_writer import FactWriter
 from memtrace_collector.runtime.projecting import Apart
+from memtrace_collector.runtime.stores import FACTS_FILE
 from memtrace_collector.runtime.tally import Tally
 from memtrace_collector.telemetry.metrics import NULL_METRICS
 from tests.memtrace_collector.processor.spans import memory_span, request

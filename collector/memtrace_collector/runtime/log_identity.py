@@ -1,0 +1,33 @@
+"""The name of a log, which positions carry where several logs feed one store."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from pathlib import Path
+
+from memtrace_collector.errors import DamagedError
+
+FILE_NAME = "id"
+
+
+def log_identity(folder: Path) -> str:
+    """The id of the log in ``folder``: 32 hex digits, made on first use, the same for ever.
+
+    Raises:
+        DamagedError: the file holds something else.
+        OSError: the folder cannot be written.
+    """
+    path = folder / FILE_NAME
+    with contextlib.suppress(FileExistsError):
+        draft = folder / f"{FILE_NAME}.new"
+        with draft.open("w") as file:
+            file.write(uuid.uuid4().hex)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    known = path.read_text().strip()
+    if len(known) != 32 or not set(known) <= set("0123456789abcdef"):
+        raise DamagedError(f"{path} does not hold the id of a log")
+    return known
