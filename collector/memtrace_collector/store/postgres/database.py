@@ -6,10 +6,10 @@ another, is tried again: everything that runs here may run twice.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
@@ -65,10 +65,13 @@ class Database:
         self._guard = threading.Lock()
         self._idle: list[Connection] = []
         self._closed = False
-        with self.connection() as connection:
-            migrations.migrate(connection, part, self.name)
+        with contextlib.ExitStack() as opened:
+            opened.callback(self.close)
+            with self.connection() as connection:
+                migrations.migrate(connection, part, self.name)
+            opened.pop_all()
 
-    @contextmanager
+    @contextlib.contextmanager
     def connection(self) -> Iterator[Connection]:
         """A connection in autocommit mode, for this thread alone."""
         with self._free:
@@ -151,13 +154,16 @@ class Database:
         return self._opened()
 
     def _opened(self) -> Connection:
-        try:
-            connection = psycopg.connect(
-                self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS
-            )
-            connection.execute(migrations.SESSION)
-        except psycopg.OperationalError as error:
-            raise self._unreachable(error) from error
+        with contextlib.ExitStack() as opened:
+            try:
+                connection = psycopg.connect(
+                    self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS
+                )
+                opened.callback(connection.close)
+                connection.execute(migrations.SESSION)
+            except psycopg.OperationalError as error:
+                raise self._unreachable(error) from error
+            opened.pop_all()
         return connection
 
     def _give_back(self, connection: Connection) -> None:

@@ -1,0 +1,76 @@
+"""What a row can hold, and what becomes of what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec import structs
+
+from memtrace_collector.graph.facts import Flag, Sequence, SpanFacts, Value
+from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.processor.quarantine import BAD_DATA
+from memtrace_collector.store.postgres.facts import PostgresFactStore
+from tests.memtrace_collector.graph.build import GRAPH, facts, operation
+
+ADDED = operation("t/c", "create", 1, outputs=["mem:s:1@a"])
+END = LogPosition(1, 9)
+
+
+@pytest.fixture
+def store(postgres_url: str) -> Iterator[PostgresFactStore]:
+    store = PostgresFactStore(postgres_url)
+    yield store
+    store.close()
+
+
+@pytest.mark.fault("F15", "F31")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        SpanFacts(operation=structs.replace(ADDED, end_ns=1 << 64)),
+        SpanFacts(operation=structs.replace(ADDED, span_id="abcd")),
+        SpanFacts(operation=structs.replace(ADDED, sequence=Sequence("p", 1 << 70))),
+        SpanFacts(values=(Value(graph_id=GRAPH, ref="msg:\ud800@a", content="x"),)),
+        SpanFacts(flags=(Flag(trace_id="aa", origin="x", at_ns=1 << 65),)),
+    ],
+    ids=["time", "span", "number", "surrogate", "flag"],
+)
+def test_a_fact_that_fits_no_row_is_bad_data_and_nothing_of_its_batch_is_kept(
+    store: PostgresFactStore, wrong: SpanFacts
+) -> None:
+    good = structs.replace(ADDED, span_id="ab" * 8)
+    batch = [(LogPosition(1, n), item) for n, item in enumerate([*facts(good), wrong])]
+    with pytest.raises(BAD_DATA):
+        store.apply(batch, END)
+    assert store.graphs() == [] and store.cursor() == START
+    store.apply(batch[:1], END)
+    assert store.size(GRAPH) == 1
+
+
+@pytest.mark.fault("F31")
+def test_names_may_be_longer_than_an_index_takes(store: PostgresFactStore) -> None:
+    long = "x\x00é" * 4_000
+    item = structs.replace(
+        ADDED,
+        graph_id=long,
+        outputs=(f"mem:{long}@a",),
+        inputs=(f"msg:{long}@b",),
+        response_id=long,
+        conversation_id=long,
+        sequence=Sequence(long, 1),
+    )
+    said = SpanFacts(
+        operation=item,
+        values=(Value(graph_id=long, ref=f"mem:{long}@a", content=f"tea {'y' * 9_000}"),),
+        flags=(Flag(graph_id=long, response_id=long, origin=long),),
+    )
+    store.apply([(LogPosition(1, 0), said)], END)
+    assert list(store.all_operations(long)) == [item]
+    assert store.producers(long, [f"mem:{long}@a"]) == {f"mem:{long}@a": [item]}
+    assert store.users(long, [f"msg:{long}@b"]) == {f"msg:{long}@b": [item]}
+    assert store.response_operations(long) == store.conversation_operations(long) == [item]
+    assert store.flags(long) == store.flags_at([f"response:{long}"]) == list(said.flags)
+    assert [number.process for number in store.sequence([long])[long]] == [long]
+    assert [value.ref for value in store.search_values(long, "tea")] == [f"mem:{long}@a"]
+    assert store.search_values(long, "y" * 9_000) and store.changes(None).graph_ids == (long,)
