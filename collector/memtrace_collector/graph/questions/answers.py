@@ -83,6 +83,7 @@ def ancestry(reader: GraphReader, answer: str) -> Found[Operation]:
         "graph_id": operation.graph_id,
         "lineage": found.status,
         "missing": list(found.missing),
+        "truncated": found.truncated,
     }
     return Found(head, "operations", ordered, each(operation_json))
 
