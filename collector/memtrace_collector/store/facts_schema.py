@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# An operation with all it read is one row, a produced version is one row, and a record is one row
-# per operation that names it. Operations lie clustered by graph: the upper bits of their id are
-# the graph's (`facts_writer.operation_id`). They are a rowid table because without rowid a row of
-# more than a quarter of a page would take a page of its own. Names of records and versions are
-# 64-bit digests; rows found by them are checked against the operation itself.
 FACTS_1 = """
 CREATE TABLE graph(
   id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, graph_id TEXT NOT NULL,
@@ -61,5 +56,83 @@ INSERT INTO counter VALUES ('epoch', abs(random() % 9007199254740992));
 DELETE FROM cursor WHERE name = 'projection';
 """
 
-FACTS: Sequence[str] = (FACTS_1, FACTS_2)
+# Few and narrow rows (see `keys`), values in a file of their own: everything is projected anew.
+#
+# Operations lie clustered by graph: the upper bits of their id are the graph's. They are a rowid
+# table because without rowid a row of more than a quarter of a page would take pages of its own.
+# What an operation uses is one row beside it, `uses`, and stands under each record in `user` only
+# up to the graph's `indexed` (the number of an operation): `unindexed` more are read one by one.
+# Ids of graphs are never given again, for other files and readers name graphs by them.
+FACTS_3 = """
+DROP TABLE value_text;
+DROP TABLE value;
+DROP TABLE named;
+DROP TABLE used;
+DROP TABLE produced;
+DROP TABLE operation;
+DROP TABLE span;
+DROP TABLE graph;
+DELETE FROM flag;
+DELETE FROM sequence;
+DELETE FROM counter;
+DELETE FROM cursor WHERE name = 'projection';
+INSERT INTO counter VALUES ('epoch', abs(random() % 9007199254740992));
+CREATE TABLE graph(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, graph_id TEXT NOT NULL,
+  operations INTEGER NOT NULL DEFAULT 0, first_ns INTEGER, last_ns INTEGER,
+  changed INTEGER NOT NULL DEFAULT 0, indexed INTEGER NOT NULL DEFAULT 0,
+  unindexed INTEGER NOT NULL DEFAULT 0, removals INTEGER NOT NULL DEFAULT 0,
+  UNIQUE(tenant, graph_id));
+CREATE INDEX graph_changed ON graph(tenant, changed);
+CREATE TABLE span(
+  key INTEGER NOT NULL, operation INTEGER NOT NULL, segment INTEGER NOT NULL,
+  position INTEGER NOT NULL, PRIMARY KEY(key, operation)) WITHOUT ROWID;
+CREATE TABLE operation(
+  id INTEGER PRIMARY KEY, trace BLOB NOT NULL, span BLOB NOT NULL,
+  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE produced(
+  graph INTEGER NOT NULL, ref INTEGER NOT NULL, number INTEGER NOT NULL,
+  PRIMARY KEY(graph, ref, number)) WITHOUT ROWID;
+CREATE TABLE uses(id INTEGER PRIMARY KEY, start_ns INTEGER NOT NULL, keys BLOB NOT NULL);
+CREATE TABLE user(
+  graph INTEGER NOT NULL, record INTEGER NOT NULL, number INTEGER NOT NULL,
+  PRIMARY KEY(graph, record, number)) WITHOUT ROWID;
+CREATE TABLE named(
+  name INTEGER NOT NULL, operation INTEGER NOT NULL,
+  PRIMARY KEY(name, operation)) WITHOUT ROWID;
+"""
+
+FACTS: Sequence[str] = (FACTS_1, FACTS_2, FACTS_3)
 """Oldest first: a file of version n lacks the scripts from n on."""
+
+VALUES: Sequence[str] = (
+    """
+CREATE TABLE graph(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, graph_id TEXT NOT NULL,
+  last INTEGER NOT NULL DEFAULT 0, UNIQUE(tenant, graph_id));
+CREATE INDEX graph_last ON graph(last);
+CREATE TABLE value(
+  id INTEGER PRIMARY KEY, ref TEXT NOT NULL, cut INTEGER NOT NULL, verified INTEGER NOT NULL,
+  at_ns INTEGER NOT NULL, content BLOB NOT NULL);
+CREATE INDEX value_age ON value(at_ns);
+CREATE TABLE value_of(
+  graph INTEGER NOT NULL, ref INTEGER NOT NULL, number INTEGER NOT NULL,
+  PRIMARY KEY(graph, ref, number)) WITHOUT ROWID;
+CREATE TABLE removed(
+  number INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL);
+CREATE TABLE counter(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO counter VALUES ('epoch', abs(random() % 9007199254740992));
+""",
+)
+"""Values, clustered by graph as operations are. `graph.last`: the number of its last value.
+`removed`: ranges of ids that are no more, for an index that follows."""
+
+TEXT: Sequence[str] = (
+    """
+CREATE VIRTUAL TABLE value_text USING fts5(scope, body, ref UNINDEXED, tokenize='unicode61');
+CREATE TABLE indexed(graph INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE progress(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+""",
+)
+"""Full text of the values, by their ids. The text stands in the table a second time, for without
+it an entry could not be taken out again."""

@@ -6,25 +6,26 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from memtrace_collector.graph import merge
-from memtrace_collector.graph.facts import Flag, Operation, SpanFacts, Value
+from memtrace_collector.graph.facts import Flag, Operation
 from memtrace_collector.graph.reader import SequenceNumber
-from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.store import encoding
+from memtrace_collector.store import encoding, facts_rows, keys
 from memtrace_collector.store.base import Applied
-from memtrace_collector.store.connections import take_numbers
+from memtrace_collector.store.connections import json_list, take_numbers
 from memtrace_collector.store.encoding import Place
-from memtrace_collector.store.values_writer import ValueWriter
-from memtrace_otel import variables
+from memtrace_collector.store.facts_rows import Stored
+from memtrace_collector.store.gathering import Gathered
 
-RESPONSE, CONVERSATION = 0, 1
-_NUMBER_BITS = 40
-"""Of an operation's id: room for 10**12 operations in 8 million graphs."""
+_STORED = (
+    "SELECT s.operation, s.segment, s.position, g.tenant, g.graph_id, o.trace, o.span, o.body"
+    " FROM json_each(?) wanted CROSS JOIN span s ON s.key = wanted.value"
+    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
+)
+_GRAPHS_KEPT = 200_000
 
-_SpanKey = tuple[str, bytes, bytes]
+_SpanKey = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -33,16 +34,7 @@ class _Slot:
 
     operation: Operation
     position: LogPosition
-    stored: Operation | None = None
-    row: tuple[int, int] | None = None
-    """Graph and id of the stored operation."""
-    stored_position: LogPosition | None = None
-
-
-class _Row(NamedTuple):
-    graph: int
-    id: int
-    operation: Operation
+    stored: Stored | None = None
 
 
 @dataclass(slots=True)
@@ -50,7 +42,7 @@ class BatchWriter:
     """Applies one batch; lives as long as its transaction.
 
     ``graph_keys`` caches the integer keys of graphs by ``(tenant, graph id)`` between batches;
-    it must be discarded when the transaction is rolled back.
+    it must be discarded when the transaction is rolled back, and when graphs are erased.
     """
 
     connection: sqlite3.Connection
@@ -62,141 +54,101 @@ class BatchWriter:
     _thinned: set[int] = field(default_factory=set)
     """Graphs that lost an operation: their summaries are counted anew."""
 
-    def apply(self, batch: Iterable[tuple[LogPosition, SpanFacts]]) -> Applied:
-        slots: dict[_SpanKey, _Slot] = {}
-        values: dict[tuple[str, str, str], Value] = {}
-        flags: dict[tuple[str, str], Flag] = {}
-        numbers: dict[tuple[str, str, int], SequenceNumber] = {}
-        for position, facts in batch:
-            if facts.operation is not None:
-                self._take(slots, facts.operation, position)
-                _take_number(numbers, facts.operation)
-            for value in facts.values:
-                value_key = (value.tenant, value.graph_id, value.ref)
-                known = values.get(value_key)
-                if known is None or merge.value_wins(value, known):
-                    values[value_key] = value
-            for flag in facts.flags:
-                flag_key = (flag.tenant, flag.origin)
-                other = flags.get(flag_key)
-                if other is None or merge.flag_wins(flag, other):
-                    flags[flag_key] = flag
-            _take_farewell(numbers, facts)
-        self._write_operations(slots)
-        ValueWriter(self.connection, self._graph_of).write(values.values())
-        self._write_flags(flags.values())
-        self._write_numbers(numbers)
+    def apply(self, gathered: Gathered) -> Applied:
+        self._write_operations(self._slots(gathered.operations))
+        self._write_flags(gathered.flags.values())
+        self._write_numbers(gathered.numbers)
         return Applied(self._added, self._duplicates, self._conflicts)
 
-    def _take(
-        self, slots: dict[_SpanKey, _Slot], operation: Operation, position: LogPosition
-    ) -> None:
-        key = _span_key(operation)
-        slot = slots.get(key) or self._stored_slot(key)
-        if slot is None:
-            slots[key] = _Slot(operation, position)
-            self._added[operation.system, operation.step] += 1
-            return
-        slots[key] = slot
-        slot.position = min(slot.position, position)
-        if slot.operation.digest == operation.digest:
-            self._duplicates += 1
-            return
-        self._conflicts += 1
-        if merge.operation_wins(operation, slot.operation):
-            slot.operation = operation
+    def _slots(self, operations: list[tuple[LogPosition, Operation]]) -> Iterable[_Slot]:
+        known = self._known({facts_rows.span_key(operation) for _, operation in operations})
+        slots: dict[_SpanKey, _Slot] = {}
+        for position, operation in operations:
+            key = (operation.tenant, operation.trace_id, operation.span_id)
+            slot = slots.get(key)
+            if slot is None:
+                stored = known.get(key)
+                if stored is None:
+                    slots[key] = _Slot(operation, position)
+                    self._added[operation.system, operation.step] += 1
+                    continue
+                slot = slots[key] = _Slot(stored.operation, stored.position, stored)
+            slot.position = min(slot.position, position)
+            if slot.operation.digest == operation.digest:
+                self._duplicates += 1
+                continue
+            self._conflicts += 1
+            if merge.operation_wins(operation, slot.operation):
+                slot.operation = operation
+        return slots.values()
 
-    def _stored_slot(self, key: _SpanKey) -> _Slot | None:
-        row = self.connection.execute(
-            "SELECT s.graph, s.operation, s.segment, s.position, o.body, g.graph_id"
-            " FROM span s JOIN graph g ON g.id = s.graph"
-            " JOIN operation o ON o.id = s.operation"
-            " WHERE s.tenant = ? AND s.trace = ? AND s.span = ?",
-            key,
-        ).fetchone()
-        if row is None:
-            return None
-        graph, operation_id, segment, offset, body, graph_id = row
-        place = Place(key[0], graph_id, key[1].hex(), key[2].hex())
-        stored = encoding.operation(body, place)
-        position = LogPosition(segment, offset)
-        return _Slot(stored, position, stored, (graph, operation_id), position)
+    def _known(self, span_keys: set[int]) -> dict[_SpanKey, Stored]:
+        """What is stored of these spans (and of others that share a key)."""
+        found = {}
+        for row, segment, offset, tenant, graph_id, trace, span, body in self.connection.execute(
+            _STORED, (json_list(sorted(span_keys)),)
+        ):
+            place = Place(tenant, graph_id, trace.hex(), span.hex())
+            found[tenant, place.trace_id, place.span_id] = Stored(
+                keys.graph_of(row),
+                keys.number_of(row),
+                encoding.operation(body, place),
+                LogPosition(segment, offset),
+            )
+        return found
 
-    def _write_operations(self, slots: dict[_SpanKey, _Slot]) -> None:
-        fresh: list[_Slot] = []
-        for key, slot in slots.items():
-            if slot.stored is None or slot.row is None:
-                fresh.append(slot)
-            elif slot.operation is not slot.stored:
-                self._remove(slot.stored, *slot.row)
-                fresh.append(slot)
-            elif slot.position != slot.stored_position:
+    def _write_operations(self, slots: Iterable[_Slot]) -> None:
+        fresh: list[tuple[int, _Slot]] = []
+        for slot in slots:
+            stored = slot.stored
+            if stored is None or slot.operation is not stored.operation:
+                if stored is not None:
+                    facts_rows.remove(self.connection, [stored])
+                    self._thinned.add(stored.graph)
+                operation = slot.operation
+                fresh.append((self._graph_of(operation.tenant, operation.graph_id), slot))
+            elif slot.position != stored.position:
                 self.connection.execute(
-                    "UPDATE span SET segment = ?, position = ?"
-                    " WHERE tenant = ? AND trace = ? AND span = ?",
-                    (*slot.position, *key),
+                    "UPDATE span SET segment = ?, position = ? WHERE key = ? AND operation = ?",
+                    (*slot.position, facts_rows.span_key(stored.operation), stored.id),
                 )
         if not fresh:
             return
-        fresh.sort(key=lambda slot: (self._graph_key(slot.operation), slot.operation.start_ns))
+        fresh.sort(key=lambda item: (item[0], item[1].operation.start_ns))
         first = take_numbers(self.connection, "operation", len(fresh))
         rows = [
-            _Row(graph, operation_id(graph, number), slot.operation)
-            for number, slot in enumerate(fresh, first)
-            for graph in (self._graph_key(slot.operation),)
+            Stored(graph, number, slot.operation, slot.position)
+            for number, (graph, slot) in enumerate(fresh, first)
         ]
-        self._insert(rows, [slot.position for slot in fresh])
+        facts_rows.insert(self.connection, rows)
         self._summarise(rows)
 
-    def _insert(self, rows: list[_Row], positions: list[LogPosition]) -> None:
-        execute = self.connection.executemany
-        execute(
-            "INSERT INTO operation VALUES (?,?,?,?,?,?)",
+    def _summarise(self, rows: Iterable[Stored]) -> None:
+        times: dict[int, list[Operation]] = {}
+        for row in rows:
+            times.setdefault(row.graph, []).append(row.operation)
+        change = self._change()
+        self.connection.executemany(
+            "UPDATE graph SET operations = operations + ?1, unindexed = unindexed + ?1,"
+            " first_ns = min(ifnull(first_ns, ?2), ?2),"
+            " last_ns = max(ifnull(last_ns, ?3), ?3), changed = ?4 WHERE id = ?5",
             [
                 (
-                    row.id,
-                    *_span_key(row.operation)[1:],
-                    *(row.operation.start_ns, row.operation.end_ns),
-                    encoding.operation_body(row.operation),
+                    len(items),
+                    min(item.start_ns for item in items),
+                    max(item.end_ns for item in items),
+                    change,
+                    graph,
                 )
-                for row in rows
+                for graph, items in sorted(times.items())
             ],
         )
-        execute(
-            "INSERT OR REPLACE INTO span VALUES (?,?,?,?,?,?,?)",
-            sorted(
-                (*_span_key(row.operation), row.graph, row.id, *position)
-                for row, position in zip(rows, positions)
-            ),
+        self.connection.executemany(
+            "UPDATE graph SET removals = removals + 1, changed = ?4,"
+            " (operations, first_ns, last_ns) = (SELECT count(*), min(start_ns), max(end_ns)"
+            " FROM operation WHERE id BETWEEN ?2 AND ?3) WHERE id = ?1",
+            [(graph, *keys.row_ids(graph), change) for graph in sorted(self._thinned)],
         )
-        execute(
-            "INSERT OR IGNORE INTO produced VALUES (?,?,?,?)",
-            sorted(item for row in rows for item in _produced(row)),
-        )
-        execute(
-            "INSERT OR IGNORE INTO used VALUES (?,?,?)",
-            sorted(item for row in rows for item in _used(row)),
-        )
-        execute(
-            "INSERT OR IGNORE INTO named VALUES (?,?,?,?,?)",
-            [item for row in rows for item in _named(row)],
-        )
-
-    def _remove(self, operation: Operation, graph: int, row_id: int) -> None:
-        row = _Row(graph, row_id, operation)
-        execute = self.connection.executemany
-        execute("DELETE FROM operation WHERE id = ?", [(row_id,)])
-        execute(
-            "DELETE FROM produced WHERE graph = ? AND record = ? AND version = ? AND operation = ?",
-            _produced(row),
-        )
-        execute("DELETE FROM used WHERE graph = ? AND record = ? AND operation = ?", _used(row))
-        execute(
-            "DELETE FROM named WHERE tenant = ? AND kind = ? AND name = ? AND graph = ?"
-            " AND operation = ?",
-            _named(row),
-        )
-        self._thinned.add(graph)
 
     def _write_flags(self, flags: Iterable[Flag]) -> None:
         for flag in flags:
@@ -218,108 +170,28 @@ class BatchWriter:
             sorted((tenant, *number) for (tenant, _, _), number in numbers.items()),
         )
 
-    def _summarise(self, rows: Iterable[_Row]) -> None:
-        times: dict[int, list[Operation]] = {}
-        for row in rows:
-            times.setdefault(row.graph, []).append(row.operation)
-        self.connection.executemany(
-            "UPDATE graph SET operations = operations + ?1,"
-            " first_ns = min(ifnull(first_ns, ?2), ?2),"
-            " last_ns = max(ifnull(last_ns, ?3), ?3) WHERE id = ?4",
-            [
-                (len(items), min(o.start_ns for o in items), max(o.end_ns for o in items), graph)
-                for graph, items in times.items()
-            ],
-        )
-        self.connection.executemany(
-            "UPDATE graph SET (operations, first_ns, last_ns) ="
-            " (SELECT count(*), min(start_ns), max(end_ns) FROM operation"
-            " WHERE id BETWEEN ?2 AND ?3) WHERE id = ?1",
-            [(graph, *operation_ids(graph)) for graph in self._thinned],
-        )
-        self.connection.executemany(
-            "UPDATE graph SET changed = ? WHERE id = ?",
-            [(self._change(), graph) for graph in times.keys() | self._thinned],
-        )
-
     def _change(self) -> int:
         """The number under which this batch changes flags and graphs."""
         if self._number is None:
             self._number = take_numbers(self.connection, "change", 1)
         return self._number
 
-    def _graph_key(self, operation: Operation) -> int:
-        return self._graph_of(operation.tenant, operation.graph_id)
-
     def _graph_of(self, tenant: str, graph_id: str) -> int:
         key = self.graph_keys.get((tenant, graph_id))
         if key is None:
-            self.connection.execute(
-                "INSERT OR IGNORE INTO graph(tenant, graph_id) VALUES (?,?)", (tenant, graph_id)
-            )
-            row = self.connection.execute(
-                "SELECT id FROM graph WHERE tenant = ? AND graph_id = ?", (tenant, graph_id)
-            ).fetchone()
-            key = self.graph_keys[tenant, graph_id] = int(row[0])
+            if len(self.graph_keys) >= _GRAPHS_KEPT:
+                self.graph_keys.clear()
+            key = self.graph_keys[tenant, graph_id] = graph_key(self.connection, tenant, graph_id)
         return key
 
 
-def operation_id(graph: int, number: int) -> int:
-    """The id of a graph's operation; those of one graph follow each other."""
-    return graph << _NUMBER_BITS | number
-
-
-def operation_ids(graph: int) -> tuple[int, int]:
-    """The least and the greatest id in a graph."""
-    return operation_id(graph, 0), operation_id(graph, (1 << _NUMBER_BITS) - 1)
-
-
-def _take_number(numbers: dict[tuple[str, str, int], SequenceNumber], operation: Operation) -> None:
-    if operation.sequence is not None:
-        number = SequenceNumber(*operation.sequence, operation.start_ns, operation.end_ns)
-        _join_number(numbers, operation.tenant, number)
-
-
-def _take_farewell(numbers: dict[tuple[str, str, int], SequenceNumber], facts: SpanFacts) -> None:
-    if facts.farewell is not None:
-        at = facts.farewell_ns
-        number = SequenceNumber(*facts.farewell, at, at, farewell=True)
-        _join_number(numbers, facts.tenant, number)
-
-
-def _join_number(
-    numbers: dict[tuple[str, str, int], SequenceNumber], tenant: str, number: SequenceNumber
-) -> None:
-    key = (tenant, number.process, number.number)
-    known = numbers.get(key)
-    numbers[key] = number if known is None else merge.join_numbers(number, known)
-
-
-def _span_key(operation: Operation) -> _SpanKey:
-    return (
-        operation.tenant,
-        bytes.fromhex(operation.trace_id),
-        bytes.fromhex(operation.span_id),
-    )
-
-
-def _produced(row: _Row) -> list[tuple[int, int, int, int]]:
-    return [
-        (row.graph, encoding.record_key(ref), encoding.version_key(ref), row.id)
-        for ref in row.operation.outputs
-    ]
-
-
-def _used(row: _Row) -> list[tuple[int, int, int]]:
-    acted = {variables.record_of(ref) for ref in acted_on(row.operation)}
-    met = {variables.record_of(ref) for ref in used_by(row.operation)} - acted
-    keys = {*map(encoding.name_key, acted), *map(encoding.met_key, met)}
-    return [(row.graph, key, row.id) for key in keys]
-
-
-def _named(row: _Row) -> list[tuple[str, int, str, int, int]]:
-    names = (
-        (RESPONSE, row.operation.response_id),
-        (CONVERSATION, row.operation.conversation_id),
-    )
-    return [(row.operation.tenant, kind, name, row.graph, row.id) for kind, name in names if name]
+def graph_key(connection: sqlite3.Connection, tenant: str, graph_id: str) -> int:
+    """The integer key of a graph, given now if it has none."""
+    row = connection.execute(
+        "SELECT id FROM graph WHERE tenant = ? AND graph_id = ?", (tenant, graph_id)
+    ).fetchone()
+    if row is None:
+        row = connection.execute(
+            "INSERT INTO graph(tenant, graph_id) VALUES (?,?) RETURNING id", (tenant, graph_id)
+        ).fetchone()
+    return int(row[0])

@@ -18,10 +18,7 @@ def migrate(connection: sqlite3.Connection, scripts: Sequence[str], name: str) -
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > len(scripts):
-            raise WrongUseError(
-                f"{name} has schema version {version} and this release knows {len(scripts)}: "
-                "use the release that wrote it, or a newer one"
-            )
+            raise WrongUseError(too_new(name, version, len(scripts)))
         for script in scripts[version:]:
             for statement in script.split(";\n"):
                 if statement.strip():
@@ -31,3 +28,11 @@ def migrate(connection: sqlite3.Connection, scripts: Sequence[str], name: str) -
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def too_new(name: str, version: int, known: int) -> str:
+    """Why a file of another schema version is not opened."""
+    return (
+        f"{name} has schema version {version} and this release knows {known}: "
+        "use the release that wrote it, or a newer one"
+    )
