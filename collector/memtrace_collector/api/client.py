@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 
 from memtrace_collector import errors
+from memtrace_collector.access.tls import client_context
 from memtrace_collector.api.questions import Json, Replaying
 
 API_PREFIX = "/api/v1"
@@ -15,6 +16,8 @@ _TIMEOUT = httpx.Timeout(10.0, read=600.0)
 """Seconds. A pass of attribution over a large store answers late, not never."""
 _WHILE_REPLAYING = httpx.Timeout(10.0, read=None)
 """Each call of a replay has a time-out of its own, and their number is limited."""
+_WHILE_ERASING = httpx.Timeout(10.0, read=None)
+"""The whole log is read, and every file is searched."""
 
 _ERRORS: dict[str, type[errors.MemtraceError]] = {
     kind.__name__: kind
@@ -33,9 +36,17 @@ _ERRORS: dict[str, type[errors.MemtraceError]] = {
 class Client:
     """Implements :class:`~memtrace_collector.api.questions.Questions` against ``base_url``."""
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, token: str = "", certificate: str = "") -> None:
+        """``certificate``: PEM of the server's own, which alone is trusted; empty: any that a
+        known authority has signed."""
         self._base_url = base_url
-        self._http = httpx.Client(base_url=base_url + API_PREFIX, timeout=_TIMEOUT, trust_env=False)
+        self._http = httpx.Client(
+            base_url=base_url + API_PREFIX,
+            timeout=_TIMEOUT,
+            trust_env=False,
+            headers={"authorization": f"Bearer {token}"} if token else {},
+            verify=client_context(certificate) if certificate else True,
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -80,6 +91,9 @@ class Client:
         asked = "true" if history else ""
         return self._list("/verdicts", graph=graph_id, stage=stage, type=error_type, history=asked)
 
+    def undelivered(self) -> list[Json]:
+        return self._list("/undelivered")
+
     def why(self, answer: str, about: str) -> Json:
         return self._object("/why", answer=answer, about=about)
 
@@ -102,6 +116,10 @@ class Client:
 
     def settle(self) -> Json:
         return _as_object(self._send("POST", "/settle", json={}))
+
+    def erase(self, graph_id: str) -> Json:
+        named = {"graph": graph_id} if graph_id else {"everything": True}
+        return _as_object(self._send("POST", "/erase", json=named, timeout=_WHILE_ERASING))
 
     def _object(self, path: str, **parameters: str) -> Json:
         return _as_object(self._send("GET", path, params=parameters))

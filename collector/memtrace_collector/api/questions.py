@@ -72,6 +72,11 @@ class Questions(Protocol):
         match all."""
         ...
 
+    def undelivered(self) -> list[Json]:
+        """What a destination of verdicts refused for good, or did not take in time: ``id``,
+        ``case_id``, ``revision``, ``signal``, ``destination``, ``attempts``, ``error``."""
+        ...
+
     def why(self, answer: str, about: str) -> Json:
         """The receipt of an answer; with ``about``: why that was (not) recalled."""
         ...
@@ -99,4 +104,9 @@ class Questions(Protocol):
 
     def settle(self) -> Json:
         """Wait until everything appended so far is projected; ``{"operations": total}``."""
+        ...
+
+    def erase(self, graph_id: str) -> Json:
+        """Erase a graph or, with an empty name, everything of the tenant, and search for what is
+        left: ``erased``, ``searched``, ``left`` (empty: nothing), ``elsewhere``, ``note``."""
         ...

@@ -3,7 +3,8 @@
 What is served was captured from agents and their users, so nothing served may run: a strict
 content security policy, no markup from data, no other hosts. A page on another host cannot use
 this API: writes need a content type that browsers ask about first (and are never told yes),
-and a server on loopback answers only to its own names.
+and a server on loopback answers only to its own names. Every answer is about the caller's own
+tenant; health and readiness are told to everybody.
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memtrace_collector import errors
+from memtrace_collector.access.authentication import Authenticator
+from memtrace_collector.access.guard import METRICS_PATH, Guard, caller_of
+from memtrace_collector.access.tls import uvicorn_options
 from memtrace_collector.api.client import API_PREFIX
 from memtrace_collector.api.questions import Questions, Replaying
 from memtrace_collector.settings.checks import is_loopback
+from memtrace_collector.settings.tls import NO_TLS, TlsConfig
 from memtrace_collector.telemetry.prometheus import CONTENT_TYPE, Telemetry
 
 logger = logging.getLogger(__name__)
@@ -46,6 +51,7 @@ HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cache-control": b"no-store",
 }
+OPEN_PATHS = ("/healthz", "/readyz")
 _STATUS = (
     (errors.NotFoundError, 404),
     (errors.WrongUseError, 400),
@@ -56,14 +62,23 @@ _MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
 
 
 def build(
-    questions: Questions,
+    questions: Callable[[str], Questions],
     telemetry: Telemetry,
     ready: Callable[[], str],
     *,
     host: str,
     max_request_bytes: int,
+    authenticator: Authenticator | None = None,
 ) -> Starlette:
-    """The application. ``ready`` says what is not ready yet, in words; empty when all is."""
+    """The application.
+
+    Args:
+        questions: those of a tenant, by name.
+        ready: says what is not ready yet, in words; empty when all is.
+        host: where it listens.
+        max_request_bytes: largest body.
+        authenticator: knows who is calling; None: everybody is the tenant ``default``.
+    """
     handlers = _Handlers(questions, max_request_bytes)
 
     async def healthz(_: Request) -> Response:
@@ -84,13 +99,19 @@ def build(
             Route("/", page),
             Route("/healthz", healthz),
             Route("/readyz", readyz),
-            Route("/metrics", metrics),
+            Route(METRICS_PATH, metrics),
             Mount(API_PREFIX, routes=handlers.routes()),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=[
             Middleware(_Headers),
             Middleware(_Names, host=host),
+            Middleware(
+                Guard,
+                authenticator=authenticator or Authenticator(),
+                open_paths=OPEN_PATHS,
+                metrics=telemetry,
+            ),
         ],
         exception_handlers={errors.MemtraceError: _tell},
     )
@@ -99,44 +120,60 @@ def build(
 class _Handlers:
     """One handler per question: read the parameters, ask in a thread, answer in JSON."""
 
-    def __init__(self, questions: Questions, max_request_bytes: int) -> None:
+    def __init__(self, questions: Callable[[str], Questions], max_request_bytes: int) -> None:
         self._questions = questions
         self._max_request_bytes = max_request_bytes
 
     def routes(self) -> list[Route]:
-        ask = self._questions
+        read = self._read
         return [
-            _read("/graphs", lambda _: ask.graphs()),
+            read("/graphs", lambda ask, _: ask.graphs()),
             Route("/graph", self._graph),
-            _read("/hash", lambda q: {"hash": ask.graph_hash(_needed(q, "graph"))}),
-            _read("/ancestry", lambda q: ask.ancestry(_needed(q, "answer"))),
-            _read("/history", lambda q: ask.history(_needed(q, "graph"), _needed(q, "record"))),
-            _read(
+            read("/hash", lambda ask, q: {"hash": ask.graph_hash(_needed(q, "graph"))}),
+            read("/ancestry", lambda ask, q: ask.ancestry(_needed(q, "answer"))),
+            read("/history", lambda ask, q: ask.history(_needed(q, "graph"), _needed(q, "record"))),
+            read(
                 "/verdicts",
-                lambda q: ask.verdicts(
+                lambda ask, q: ask.verdicts(
                     q.get("graph", ""),
                     q.get("stage", ""),
                     q.get("type", ""),
                     q.get("history") == "true",
                 ),
             ),
-            _read("/set-aside", lambda q: ask.set_aside(q.get("graph", ""))),
-            _read("/why", lambda q: ask.why(_needed(q, "answer"), q.get("about", ""))),
-            _read("/impact", lambda q: ask.impact(_needed(q, "target"))),
-            _read("/case", lambda q: ask.case(_needed(q, "answer"), q.get("redact") == "true")),
-            _read("/invariants", lambda q: ask.invariants(q.get("graph", ""))),
+            read("/set-aside", lambda ask, q: ask.set_aside(q.get("graph", ""))),
+            read("/why", lambda ask, q: ask.why(_needed(q, "answer"), q.get("about", ""))),
+            read("/impact", lambda ask, q: ask.impact(_needed(q, "target"))),
+            read("/case", lambda ask, q: ask.case(_needed(q, "answer"), q.get("redact") == "true")),
+            read("/invariants", lambda ask, q: ask.invariants(q.get("graph", ""))),
+            read("/undelivered", lambda ask, _: ask.undelivered()),
             Route("/flag", self._flag, methods=["POST"]),
             Route("/attribute", self._attribute, methods=["POST"]),
             Route("/explore", self._explore, methods=["POST"]),
             Route("/append", self._append, methods=["POST"]),
             Route("/settle", self._settle, methods=["POST"]),
+            Route("/erase", self._erase, methods=["POST"]),
         ]
+
+    def _asked(self, request: Request) -> Questions:
+        """The questions of the caller's tenant, and of no other."""
+        return self._questions(caller_of(request.scope).tenant)
+
+    def _read(self, path: str, ask: Callable[[Questions, dict[str, str]], Any]) -> Route:
+        async def handle(request: Request) -> Response:
+            query = dict(request.query_params)
+            return JSONResponse(await run_in_threadpool(ask, self._asked(request), query))
+
+        return Route(path, handle)
 
     async def _graph(self, request: Request) -> Response:
         query = dict(request.query_params)
         output_format = query.get("format", "json")
         text = await run_in_threadpool(
-            self._questions.graph, _needed(query, "graph"), query.get("answer", ""), output_format
+            self._asked(request).graph,
+            _needed(query, "graph"),
+            query.get("answer", ""),
+            output_format,
         )
         return Response(text, media_type=_MEDIA_TYPES.get(output_format, "text/plain"))
 
@@ -146,7 +183,7 @@ class _Handlers:
         if not (expected is None or isinstance(expected, str)) or not _are_texts(evidence):
             raise errors.WrongUseError("expected is a text or null, evidence a list of texts")
         result = await run_in_threadpool(
-            self._questions.flag,
+            self._asked(request).flag,
             _needed(body, "answer"), expected, evidence, str(body.get("reason") or ""),
         )  # fmt: skip
         return JSONResponse(result)
@@ -154,7 +191,7 @@ class _Handlers:
     async def _attribute(self, request: Request) -> Response:
         body = await self._json(request)
         result = await run_in_threadpool(
-            self._questions.attribute,
+            self._asked(request).attribute,
             str(body.get("method") or "rules"),
             str(body.get("graph") or ""),
             body.get("evidence") is not False,
@@ -168,7 +205,7 @@ class _Handlers:
         if not isinstance(arguments, dict) or not isinstance(text_chars, int):
             raise errors.WrongUseError("arguments is an object, text_chars a whole number")
         result = await run_in_threadpool(
-            self._questions.explore, _needed(body, "question"), arguments, text_chars
+            self._asked(request).explore, _needed(body, "question"), arguments, text_chars
         )
         return JSONResponse(result)
 
@@ -176,12 +213,17 @@ class _Handlers:
         _expect(request, "application/x-protobuf")
         body = await self._body(request)
         signal = request.query_params.get("signal", "traces")
-        await run_in_threadpool(self._questions.append, body, signal)
+        await run_in_threadpool(self._asked(request).append, body, signal)
         return JSONResponse({})
 
     async def _settle(self, request: Request) -> Response:
         await self._json(request)
-        return JSONResponse(await run_in_threadpool(self._questions.settle))
+        return JSONResponse(await run_in_threadpool(self._asked(request).settle))
+
+    async def _erase(self, request: Request) -> Response:
+        body = await self._json(request)
+        graph_id = "" if body.get("everything") is True else _needed(body, "graph")
+        return JSONResponse(await run_in_threadpool(self._asked(request).erase, graph_id))
 
     async def _json(self, request: Request) -> dict[str, Any]:
         _expect(request, "application/json")
@@ -251,6 +293,7 @@ class ApiServer:
         *,
         lifespan: Literal["on", "off"] = "off",
         option: str = "--api-port",
+        tls: TlsConfig = NO_TLS,
     ) -> None:
         """Bind (so that the address is known before anything starts).
 
@@ -260,6 +303,7 @@ class ApiServer:
             port: 0 takes a free one.
             lifespan: whether the application has something to set up and take down.
             option: with which option another address is chosen, for the error.
+            tls: a client shows a certificate or a token.
 
         Raises:
             UnreachableError: the address is taken or not ours.
@@ -271,6 +315,7 @@ class ApiServer:
             access_log=False,
             lifespan=lifespan,
             timeout_graceful_shutdown=STOP_SECONDS,
+            **uvicorn_options(tls, needs_certificate=False),
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="memtrace-api", daemon=True)
@@ -303,13 +348,6 @@ def _bind(host: str, port: int, option: str) -> socket.socket:
         raise errors.UnreachableError(
             f"cannot listen on {host}:{port}: {error.strerror or error}; choose another {option}"
         ) from None
-
-
-def _read(path: str, ask: Callable[[dict[str, str]], Any]) -> Route:
-    async def handle(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(ask, dict(request.query_params)))
-
-    return Route(path, handle)
 
 
 def _tell(_: Request, error: Exception) -> Response:

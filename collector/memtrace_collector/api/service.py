@@ -36,13 +36,14 @@ class Work:
     ``append(body, signal)`` returns when the request is on disk; ``settle()`` when everything
     on disk is projected; ``attribute(method, graph_id, evidence, replay)`` is one pass over
     flagged answers and returns their current verdicts; ``request_at`` reads one trace request of
-    the log.
+    the log; ``erase`` forgets a graph, or (empty) all of the tenant.
     """
 
     append: Callable[[bytes, str], None]
     settle: Callable[[], None]
     attribute: Callable[[str, str, bool, Replaying | None], list[Json]]
     request_at: Callable[[LogPosition], ExportTraceServiceRequest]
+    erase: Callable[[str], Json]
 
 
 class Service:
@@ -129,6 +130,20 @@ class Service:
             if stage in ("", verdict["stage"]) and error_type in ("", verdict["error_type"])
         ]
 
+    def undelivered(self) -> list[Json]:
+        return [
+            {
+                "id": row.id,
+                "case_id": row.case_id,
+                "revision": row.revision,
+                "signal": row.signal,
+                "destination": row.destination,
+                "attempts": row.attempts,
+                "error": row.last_error,
+            }
+            for row in self._cases.outbox_abandoned()
+        ]
+
     def why(self, answer: str, about: str) -> Json:
         return receipts.why(self._facts, answer, about, AS_THEY_ARE).whole()
 
@@ -159,6 +174,9 @@ class Service:
     def settle(self) -> Json:
         self._work.settle()
         return {"operations": sum(item.operations for item in self._facts.graphs())}
+
+    def erase(self, graph_id: str) -> Json:
+        return self._work.erase(graph_id)
 
 
 def _flag_of_case(case: Case, redact: bool) -> ExportTraceServiceRequest:

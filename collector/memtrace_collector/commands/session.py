@@ -7,6 +7,8 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from memtrace_collector.access import owner_token
+from memtrace_collector.access.authentication import DEFAULT_TENANT
 from memtrace_collector.api.client import Client
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
@@ -15,12 +17,18 @@ from memtrace_collector.errors import WrongUseError
 from memtrace_collector.runtime.owner import Owner, own_or_ask
 from memtrace_collector.runtime.told import told
 
+TOKEN_VARIABLE = "MEMTRACE_TOKEN"  # noqa: S105 - the name of a variable
+TENANT_VARIABLE = "MEMTRACE_TENANT"
+
 
 @contextlib.contextmanager
 def open_questions(
     store: str, command: str, settings: Mapping[str, Any] | None = None
 ) -> Iterator[Questions]:
     """The questions over ``store``: through the API of a running `up`, else opened here.
+
+    Asked for the tenant that ``MEMTRACE_TENANT`` names, which whoever can read the folder may
+    choose; with ``MEMTRACE_TOKEN`` and a running `up` for the tenant of that token.
 
     Args:
         store: as given on the command line.
@@ -42,11 +50,16 @@ def open_questions(
                 f"a running `up` (process {owner.pid}) answers, and it has settings of its own: "
                 f"give it {', '.join(sorted(typed))}, or end it first"
             )
-        with contextlib.closing(Client(owner.api)) as client:
+        token = os.environ.get(TOKEN_VARIABLE) or owner_token.make(owner.key, _tenant())
+        with contextlib.closing(Client(owner.api, token, owner.certificate)) as client:
             yield client
         return
     try:
-        with told(store_folder(config.store)), open_service(config) as service:
+        with told(store_folder(config.store)), open_service(config, _tenant()) as service:
             yield service
     finally:
         owner.release()
+
+
+def _tenant() -> str:
+    return os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT

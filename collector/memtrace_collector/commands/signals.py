@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -13,7 +13,20 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @contextlib.contextmanager
 def until_signal(stop: threading.Event) -> Iterator[None]:
     """SIGTERM and SIGINT set ``stop`` and do nothing else."""
-    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
+    with _on(_SIGNALS, stop.set):
+        yield
+
+
+@contextlib.contextmanager
+def on_hangup(reload: Callable[[], None]) -> Iterator[None]:
+    """SIGHUP calls ``reload`` and does nothing else."""
+    with _on((signal.SIGHUP,), reload):
+        yield
+
+
+@contextlib.contextmanager
+def _on(numbers: Iterable[signal.Signals], do: Callable[[], None]) -> Iterator[None]:
+    previous = {number: signal.signal(number, lambda *_: do()) for number in numbers}
     try:
         yield
     finally:

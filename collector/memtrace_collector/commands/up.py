@@ -15,7 +15,7 @@ from memtrace_collector import config
 from memtrace_collector.app import App
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
-from memtrace_collector.commands.signals import until_signal
+from memtrace_collector.commands.signals import on_hangup, until_signal
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.settings.forward import PROFILES
 
@@ -31,6 +31,7 @@ from memtrace_collector.settings.forward import PROFILES
 @click.option(
     "--allow-remote", is_flag=True, default=None, help="Listen where other hosts can reach it."
 )
+@click.option("--tokens-file", metavar="FILE", help="Ask who is calling: tokens and tenants.")
 @click.option("--forward", metavar="URL", help="Send everything on to this OTLP endpoint.")
 @click.option(
     "--forward-values", is_flag=True, default=None, help="Send captured content on as well."
@@ -45,7 +46,8 @@ def up(ctx: click.Context, /, output_format: str, config_file: Path | None, **gi
     """Receive OTLP, keep graphs, attribute flagged answers, serve the API and the page.
 
     Spans come in on OTLP gRPC 4317 and HTTP 4318 and are acknowledged once they are on disk;
-    with --forward they go on, with links completed. End it with SIGTERM or Ctrl-C.
+    with --forward they go on, with links completed. End it with SIGTERM or Ctrl-C; SIGHUP reads
+    the file of tokens again.
 
     \b
     Example:
@@ -54,7 +56,7 @@ def up(ctx: click.Context, /, output_format: str, config_file: Path | None, **gi
     log_to_stderr()
     settings = config.load(_arguments(ctx, given), os.environ, config_file)
     stop = threading.Event()
-    with until_signal(stop), App(settings) as app:
+    with until_signal(stop), App(settings) as app, on_hangup(app.reload):
         _announce(app.addresses(), output_format)
         stop.wait()
         click.echo("stopping …", err=True)
@@ -70,6 +72,7 @@ def _arguments(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
         "server.http_port": given["http_port"],
         "server.api_port": given["api_port"],
         "server.allow_remote": given["allow_remote"],
+        "auth.tokens_file": given["tokens_file"],
         "forward.url": given["forward"],
         "forward.values": given["forward_values"],
         "forward.profile": given["profile"],

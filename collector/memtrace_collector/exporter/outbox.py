@@ -1,4 +1,4 @@
-"""Delivering the outbox: each row until it is taken, refused or too old."""
+"""Delivering outboxes: each row until it is taken, refused or too old."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from memtrace_collector.exporter.backoff import delay_seconds
-from memtrace_collector.exporter.delivery import DELIVERED, Delivery
+from memtrace_collector.exporter.delivery import Delivery, Outcome
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
@@ -17,6 +17,7 @@ from memtrace_collector.telemetry.passes import Passes
 logger = logging.getLogger(__name__)
 
 GIVE_UP_DAYS = 7.0
+ROWS_IN_A_TURN = 20
 _FIRST_RETRY_SECONDS = 1.0
 _LONGEST_RETRY_SECONDS = 300.0
 _IDLE_SECONDS = 0.5
@@ -40,9 +41,13 @@ class Entry(Protocol):
 class Outbox(Protocol):
     """The outbox part of ``store.base.CaseStore``."""
 
-    def outbox_due(self, now_ns: int, limit: int = 100) -> Sequence[Entry]: ...
-    def outbox_delivered(self, entry_id: str, now_ns: int) -> None: ...
-    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None: ...
+    def outbox_due(
+        self, now_ns: int, limit: int = ..., destination: str = ...
+    ) -> Sequence[Entry]: ...
+    def outbox_delivered(self, entry_id: str, now_ns: int, destination: str = ...) -> None: ...
+    def outbox_failed(
+        self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = ...
+    ) -> None: ...
 
 
 class Destination(Protocol):
@@ -54,55 +59,58 @@ class Destination(Protocol):
 
 
 class OutboxSender:
-    """Sends due rows to every destination.
+    """Sends the due rows of every outbox to one destination.
 
-    A row counts as delivered when all have taken it: its bytes are fixed, so that sending it
-    again to one that already has it is harmless.
+    Each destination has a sender of its own, and rows of its own: one that is dead holds up no
+    other.
 
     Args:
+        outboxes: those of all tenants, asked for at each pass; they take turns.
         clock_ns: nanoseconds since the Unix epoch.
         give_up_days: how long a row is tried, counted in the back-offs behind it.
     """
 
     def __init__(
         self,
-        outbox: Outbox,
-        destinations: Sequence[Destination],
+        outboxes: Callable[[], Sequence[Outbox]],
+        destination: Destination,
         *,
         clock_ns: Callable[[], int] = time.time_ns,
         give_up_days: float = GIVE_UP_DAYS,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
-        self._outbox = outbox
-        self._destinations = destinations
+        self._outboxes = outboxes
+        self._destination = destination
         self._clock_ns = clock_ns
         self._max_attempts = attempts_within(give_up_days * 86_400)
         self._metrics = metrics
         self.is_held_up = False
-        """A destination did not take the last row, which is tried again."""
+        """The destination did not take the last row, which is tried again."""
 
     def run_once(self, stop: threading.Event | None = None) -> int:
         """One pass over what is due, until ``stop``; the number of rows delivered.
 
         Stops at the first row that has to be retried: the destination may be down, and the
-        next row would only wait for the same time-out.
+        next row would only wait for the same time-out. A row that is due for longer goes before
+        one that failed since, so that no row is in the way of all others.
         """
         delivered = 0
-        for entry in self._outbox.outbox_due(self._clock_ns()):
-            if stop is not None and stop.is_set():
-                break
-            delivery = self._send(entry)
-            self._metrics.add("memtrace.outbox.attempts", 1, outcome=delivery.outcome)
-            self.is_held_up = delivery.outcome == "retry"
-            if delivery.outcome == "delivered":
-                self._outbox.outbox_delivered(entry.id, self._clock_ns())
-                delivered += 1
-            elif delivery.outcome == "refused":
-                self._abandon(entry, delivery.message)
-            else:
-                self._retry_later(entry, delivery)
-                break
+        for outbox in self._outboxes():
+            for entry in outbox.outbox_due(
+                self._clock_ns(), ROWS_IN_A_TURN, self._destination.name
+            ):
+                if stop is not None and stop.is_set():
+                    return delivered
+                outcome = self._deliver(outbox, entry)
+                delivered += outcome == "delivered"
+                if outcome == "retry":
+                    return delivered
         return delivered
+
+    def is_empty(self) -> bool:
+        """Nothing is due."""
+        name, now_ns = self._destination.name, self._clock_ns()
+        return not any(outbox.outbox_due(now_ns, 1, name) for outbox in self._outboxes())
 
     def run(self, stop: threading.Event) -> None:
         """Deliver until ``stop``."""
@@ -114,34 +122,37 @@ class OutboxSender:
         )
         passes.run(lambda: 0.0 if self.run_once(stop) else _IDLE_SECONDS, stop)
 
+    def _deliver(self, outbox: Outbox, entry: Entry) -> Outcome:
+        delivery = self._send(entry)
+        self._metrics.add("memtrace.outbox.attempts", 1, outcome=delivery.outcome)
+        self.is_held_up = delivery.outcome == "retry"
+        if delivery.outcome == "delivered":
+            outbox.outbox_delivered(entry.id, self._clock_ns(), self._destination.name)
+        elif delivery.outcome == "refused":
+            self._abandon(outbox, entry, delivery.message)
+        else:
+            self._retry_later(outbox, entry, delivery)
+        return delivery.outcome
+
     def _send(self, entry: Entry) -> Delivery:
         if entry.signal not in ("traces", "logs"):
             return Delivery("refused", f"no such signal: {entry.signal!r}")
         signal: Signal = "traces" if entry.signal == "traces" else "logs"
-        for destination in self._destinations:
-            delivery = destination.send(signal, entry.payload)
-            if delivery.outcome != "delivered":
-                return Delivery(
-                    delivery.outcome,
-                    f"{destination.name}: {delivery.message}",
-                    delivery.retry_after_s,
-                    delivery.rejected,
-                )
-        return DELIVERED
+        return self._destination.send(signal, entry.payload)
 
-    def _retry_later(self, entry: Entry, delivery: Delivery) -> None:
+    def _retry_later(self, outbox: Outbox, entry: Entry, delivery: Delivery) -> None:
         attempt = entry.attempts + 1
         if attempt >= self._max_attempts:
-            self._abandon(entry, f"given up after {attempt} attempts: {delivery.message}")
+            self._abandon(outbox, entry, f"given up after {attempt} attempts: {delivery.message}")
             return
         delay = max(_retry_delay(attempt, entry.id), delivery.retry_after_s or 0)
         at_ns = self._clock_ns() + int(min(delay, _LONGEST_RETRY_SECONDS) * _NS)
-        self._outbox.outbox_failed(entry.id, delivery.message, at_ns)
+        outbox.outbox_failed(entry.id, delivery.message, at_ns, self._destination.name)
 
-    def _abandon(self, entry: Entry, reason: str) -> None:
+    def _abandon(self, outbox: Outbox, entry: Entry, reason: str) -> None:
         logger.warning("outbox %s: not delivered: %s", entry.id, reason)
         self._metrics.add("memtrace.outbox.abandoned", 1)
-        self._outbox.outbox_failed(entry.id, reason, None)
+        outbox.outbox_failed(entry.id, reason, None, self._destination.name)
 
 
 def attempts_within(seconds: float) -> int:

@@ -7,11 +7,14 @@ the folder.
 from __future__ import annotations
 
 import contextlib
+import copy
 from concurrent import futures
 from pathlib import Path
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from memtrace_collector.access.authentication import Authenticator
+from memtrace_collector.access.throttle import Throttle
 from memtrace_collector.config import Config
 from memtrace_collector.errors import (
     DamagedError,
@@ -24,12 +27,15 @@ from memtrace_collector.log import reader
 from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Signal
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.log.room import DiskRoom
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.receiver.decode import InvalidRequestError, decode_traces
 from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
+from memtrace_collector.receiver.tenants import by_credentials
+from memtrace_collector.runtime.erasing import Eraser, Json
 from memtrace_collector.runtime.fact_writer import LOG_FOLDER
-from memtrace_collector.runtime.projecting import Follow, Here
+from memtrace_collector.runtime.projecting import Follow, Here, record_reader
 from memtrace_collector.runtime.told import told
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import Metrics
@@ -40,15 +46,21 @@ _SIGNALS: dict[str, Signal] = {"traces": "traces", "logs": "logs"}
 
 
 class DataFolder:
-    """Log, ingest, facts that follow the log, cases; :meth:`close` when done."""
+    """Log, ingest, facts that follow the log, cases, of one tenant; :meth:`close` when done."""
 
     def __init__(
-        self, folder: Path, config: Config, metrics: Metrics, follow: Follow = Here
+        self,
+        folder: Path,
+        config: Config,
+        metrics: Metrics,
+        follow: Follow = Here,
+        authenticator: Authenticator | None = None,
     ) -> None:
         """Open (and make, where missing) log and stores.
 
         Args:
             follow: who projects the log.
+            authenticator: knows who is sending; None: everybody is the tenant ``default``.
 
         Raises:
             StoreInUseError: another process has the log or the facts open.
@@ -57,22 +69,40 @@ class DataFolder:
         """
         with contextlib.ExitStack() as opened, told(folder):
             self.log_folder = folder / LOG_FOLDER
-            self.log = SegmentLog(self.log_folder, metrics=metrics)
+            self.log = SegmentLog(
+                self.log_folder,
+                room=DiskRoom(self.log_folder, config.retention.reserve),
+                metrics=metrics,
+            )
             opened.callback(self.log.close)
             self.projection = follow(folder, config, self.log, metrics)
             opened.callback(self.projection.close)
             self.facts = self.projection.facts
             self.cases = SqliteCaseStore(folder / CASES_FILE)
             opened.callback(self.cases.close)
+            self.tenant = DEFAULT_TENANT
+            known = authenticator or Authenticator()
             self.ingest = Ingest(
                 self.log.append,
+                tenant_of=by_credentials(known),
+                throttle=Throttle(known.limits_of),
                 max_request_bytes=config.server.max_request_bytes,
                 metrics=metrics,
             )
+            self.eraser = Eraser(self, record_reader(config), metrics)
             self._opened = opened.pop_all()
 
     def close(self) -> None:
         self._opened.close()
+
+    def for_tenant(self, tenant: str) -> DataFolder:
+        """The same folder for another tenant: its facts and cases, and what it appends is its
+        own. One :meth:`close` closes it for all."""
+        data = copy.copy(self)
+        data.tenant = tenant
+        data.facts = self.facts.for_tenant(tenant)
+        data.cases = self.cases.for_tenant(tenant)
+        return data
 
     def append(self, body: bytes, signal: str) -> None:
         """Take a protobuf request; returns when it is on disk.
@@ -84,7 +114,7 @@ class DataFolder:
         if signal not in _SIGNALS:
             raise WrongUseError(f"the signal is traces or logs, not {signal!r}")
         try:
-            submission = self.ingest.submit(DEFAULT_TENANT, _SIGNALS[signal], "protobuf", body)
+            submission = self.ingest.submit(self.tenant, _SIGNALS[signal], "protobuf", body)
             if submission.durable is not None:
                 submission.durable.result(COMMIT_SECONDS)
         except RefusedError as refusal:
@@ -100,6 +130,10 @@ class DataFolder:
             UnreachableError: it takes too long.
         """
         self.projection.settle()
+
+    def erase(self, graph_id: str) -> Json:
+        """See :meth:`~memtrace_collector.runtime.erasing.Eraser.erase`."""
+        return self.eraser.erase(self.tenant, graph_id)
 
     def request_at(self, position: LogPosition) -> ExportTraceServiceRequest:
         """The trace request that starts there in the log.

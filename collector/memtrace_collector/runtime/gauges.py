@@ -11,25 +11,30 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import segment_numbers, segment_path
 from memtrace_collector.runtime.data_folder import DataFolder
-from memtrace_collector.runtime.invariant_watch import InvariantWatch
+from memtrace_collector.runtime.tenants import Tenants
 from memtrace_collector.telemetry.prometheus import Reading, Telemetry
 
 STORE_SECONDS = 5.0
 REST_FACTOR = 20.0
+Key = TypeVar("Key", bound=Hashable)
 
 _SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
 
 def install(
-    telemetry: Telemetry, data: DataFolder, watch: InvariantWatch, forward_cursor: str | None
+    telemetry: Telemetry, data: DataFolder, tenants: Tenants, forward_cursor: str | None
 ) -> None:
-    """Register every gauge. ``forward_cursor``: cursor of the destination, when there is one."""
+    """Register every gauge; what tenants have is told of all of them together.
+
+    ``forward_cursor``: cursor of the destination, when there is one.
+    """
     telemetry.gauge(
         "memtrace.projection.lag",
         "Bytes of the log that are not projected yet.",
@@ -44,32 +49,32 @@ def install(
     telemetry.gauge(
         "memtrace.outbox.depth",
         "Verdict deliveries by state.",
-        lambda: _by("state", Counter(data.cases.outbox_counts())),
+        lambda: _by("state", _sum(each.cases.outbox_counts() for each in tenants.data())),
     )
     telemetry.gauge(
         "memtrace.cases",
         "Flagged answers by state: unresolved, waiting, judged, set_aside.",
-        lambda: _by("state", Counter(data.cases.queue_counts())),
+        lambda: _by("state", _sum(each.cases.queue_counts() for each in tenants.data())),
     )
     telemetry.gauge(
         "memtrace.invariants",
         "Broken memory invariants.",
-        lambda: _by("kind", watch.counts()),
+        lambda: _by("kind", tenants.findings()),
     )
     for name, description, read in (
         ("memtrace.answers.flagged", "Flags by source.", _flags),
         ("memtrace.verdicts", "Current verdicts.", _verdicts),
     ):
-        telemetry.gauge(name, description, _Cached(read, data))
+        telemetry.gauge(name, description, _Cached(read, tenants))
 
 
 class _Cached:
     """Reads at most every ``STORE_SECONDS``, and rests so many times as long as reading took; a
     scrape in between sees the same again."""
 
-    def __init__(self, read: Callable[[DataFolder], Iterable[Reading]], data: DataFolder) -> None:
+    def __init__(self, read: Callable[[Tenants], Iterable[Reading]], tenants: Tenants) -> None:
         self._read = read
-        self._data = data
+        self._tenants = tenants
         self._lock = threading.Lock()
         self._readings: list[Reading] = []
         self._due = 0.0
@@ -78,24 +83,32 @@ class _Cached:
         with self._lock:
             if time.monotonic() >= self._due:
                 began = time.monotonic()
-                self._readings = list(self._read(self._data))
+                self._readings = list(self._read(self._tenants))
                 ended = time.monotonic()
                 self._due = ended + max(STORE_SECONDS, REST_FACTOR * (ended - began))
             return self._readings
 
 
-def _flags(data: DataFolder) -> list[Reading]:
+def _flags(tenants: Tenants) -> list[Reading]:
     counts: Counter[str] = Counter()
-    for source, count in data.facts.flag_counts().items():
+    for source, count in _sum(each.facts.flag_counts() for each in tenants.data()).items():
         counts[source if source in _SOURCES else "other"] += count
     return _by("source", counts)
 
 
-def _verdicts(data: DataFolder) -> list[Reading]:
+def _verdicts(tenants: Tenants) -> list[Reading]:
+    counts = _sum(each.cases.verdict_counts() for each in tenants.data())
     return [
         Reading(count, {"stage": stage, "type": error_type, "method": method})
-        for (stage, error_type, method), count in data.cases.verdict_counts().items()
+        for (stage, error_type, method), count in counts.items()
     ]
+
+
+def _sum(counted: Iterable[Mapping[Key, int]]) -> Counter[Key]:
+    counts: Counter[Key] = Counter()
+    for each in counted:
+        counts.update(each)
+    return counts
 
 
 def _by(attribute: str, counts: Counter[str]) -> list[Reading]:

@@ -66,17 +66,18 @@ class InvariantWatch:
     def run(self, stop: threading.Event) -> None:
         """Look at what has changed, until ``stop``."""
 
-        def one_pass() -> float:
-            self.look(stop)
-            return INTERVAL_SECONDS
-
         passes = Passes(
             "the memory invariants could not be checked",
             "memtrace.invariants.failures",
             self._metrics,
             pause_seconds=INTERVAL_SECONDS,
         )
-        passes.run(one_pass, stop)
+        passes.run(lambda: self.turn(stop), stop)
+
+    def turn(self, stop: threading.Event) -> float:
+        """One look; the seconds to pause after it."""
+        self.look(stop)
+        return INTERVAL_SECONDS
 
     def look(self, stop: threading.Event) -> None:
         """Check the graphs that have changed since the last look."""

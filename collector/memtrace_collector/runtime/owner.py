@@ -1,5 +1,8 @@
 """Who owns a data folder: a lock that dies with its process, and a note that says who it is.
 
+The note holds what commands on this machine need to ask that process, a key among it, and only
+the owner of the files can read it.
+
 ``owner.lock`` is held (``flock``) for as long as a process uses the folder; ``owner.json``
 names that process and, for ``up``, the address of its API. A note without a held lock is left
 over from a process that was killed and means nothing.
@@ -13,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -27,11 +30,17 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that uses a folder. ``api``: base URL of its API, empty when it has none."""
+    """The process that uses a folder.
+
+    ``api``: base URL of its API, empty when it has none. ``key``: see
+    :mod:`memtrace_collector.access.owner_token`. ``certificate``: that of its API, PEM.
+    """
 
     pid: int
     command: str
     api: str = ""
+    key: str = field(default="", repr=False)
+    certificate: str = ""
 
 
 class Ownership:
@@ -44,7 +53,9 @@ class Ownership:
     def announce(self, owner: Owner) -> None:
         """Say who owns the folder; readers see the old note or the new one, never half."""
         draft = self.folder / f"{NOTE_FILE}.new"
-        draft.write_text(json.dumps(asdict(owner)) + "\n", encoding="utf-8")
+        draft.unlink(missing_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as note:
+            note.write(json.dumps(asdict(owner)) + "\n")
         draft.replace(self.folder / NOTE_FILE)
 
     def release(self) -> None:
@@ -77,7 +88,8 @@ def read_owner(folder: Path) -> Owner | None:
     """The note in the folder, whether or not its process still lives."""
     with contextlib.suppress(OSError, ValueError, TypeError):
         note = json.loads((folder / NOTE_FILE).read_text(encoding="utf-8"))
-        return Owner(int(note["pid"]), str(note["command"]), str(note.get("api", "")))
+        texts = (str(note.get(name, "")) for name in ("api", "key", "certificate"))
+        return Owner(int(note["pid"]), str(note["command"]), *texts)
     return None
 
 

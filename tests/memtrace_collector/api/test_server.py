@@ -31,7 +31,7 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
         service.append(request.SerializeToString(), "traces")
         service.settle()
         app = server.build(
-            service, telemetry, lambda: "", host="127.0.0.1", max_request_bytes=MAX_BYTES
+            lambda _: service, telemetry, lambda: "", host="127.0.0.1", max_request_bytes=MAX_BYTES
         )
         running = ApiServer(app, "127.0.0.1", 0)
         running.start()

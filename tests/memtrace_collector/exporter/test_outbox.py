@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.exporter.otlp import OtlpDestination
-from memtrace_collector.exporter.outbox import OutboxSender, attempts_within
+from memtrace_collector.exporter.outbox import ROWS_IN_A_TURN, OutboxSender, attempts_within
 from tests.receivers import running
 
 SECOND = 1_000_000_000
@@ -25,6 +26,11 @@ class Row:
     not_before_ns: int = 0
     last_error: str = ""
     state: str = "pending"
+    destination: str = "scripted"
+
+    def is_due(self, now_ns: int, destination: str) -> bool:
+        waits = self.state == "pending" and self.destination == destination
+        return waits and self.not_before_ns <= now_ns
 
 
 @dataclass
@@ -33,22 +39,26 @@ class Outbox:
 
     rows: list[Row]
 
-    def outbox_due(self, now_ns: int, limit: int = 100) -> list[Row]:
-        due = [row for row in self.rows if row.state == "pending" and row.not_before_ns <= now_ns]
-        return due[:limit]
+    def outbox_due(self, now_ns: int, limit: int = 100, destination: str = "scripted") -> list[Row]:
+        due = [row for row in self.rows if row.is_due(now_ns, destination)]
+        return sorted(due, key=lambda row: row.not_before_ns)[:limit]
 
-    def outbox_delivered(self, entry_id: str, now_ns: int) -> None:
-        self._row(entry_id).state = "delivered"
+    def outbox_delivered(self, entry_id: str, now_ns: int, destination: str = "scripted") -> None:
+        self._row(entry_id, destination).state = "delivered"
 
-    def outbox_failed(self, entry_id: str, error: str, retry_at_ns: int | None) -> None:
-        row = self._row(entry_id)
+    def outbox_failed(
+        self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = "scripted"
+    ) -> None:
+        row = self._row(entry_id, destination)
         row.attempts += 1
         row.last_error = error
         row.not_before_ns = retry_at_ns or 0
         row.state = "abandoned" if retry_at_ns is None else "pending"
 
-    def _row(self, entry_id: str) -> Row:
-        return next(row for row in self.rows if row.id == entry_id)
+    def _row(self, entry_id: str, destination: str) -> Row:
+        return next(
+            row for row in self.rows if (row.id, row.destination) == (entry_id, destination)
+        )
 
 
 @dataclass
@@ -74,7 +84,7 @@ class Clock:
 
 def test_rows_are_delivered_once() -> None:
     outbox, destination = Outbox([Row("a", b"1"), Row("b", b"2")]), Scripted([])
-    sender = OutboxSender(outbox, [destination], clock_ns=Clock())
+    sender = OutboxSender(lambda: [outbox], destination, clock_ns=Clock())
     assert [sender.run_once(), sender.run_once()] == [2, 0]
     assert destination.seen == [b"1", b"2"]
     assert {row.state for row in outbox.rows} == {"delivered"}
@@ -85,9 +95,9 @@ def test_rows_are_delivered_once() -> None:
 def test_a_refused_row_is_abandoned_with_its_reason_and_the_next_goes_out() -> None:
     outbox = Outbox([Row("a"), Row("b")])
     destination = Scripted([Delivery("refused", "2 rejected: no", rejected=2)])
-    assert OutboxSender(outbox, [destination], clock_ns=Clock()).run_once() == 1
+    assert OutboxSender(lambda: [outbox], destination, clock_ns=Clock()).run_once() == 1
     assert [row.state for row in outbox.rows] == ["abandoned", "delivered"]
-    assert outbox.rows[0].last_error == "scripted: 2 rejected: no"
+    assert outbox.rows[0].last_error == "2 rejected: no"
 
 
 @pytest.mark.fault("F22")
@@ -95,7 +105,7 @@ def test_a_refused_row_is_abandoned_with_its_reason_and_the_next_goes_out() -> N
 def test_a_row_is_retried_later_and_later_until_it_is_given_up() -> None:
     clock, outbox = Clock(), Outbox([Row("a")])
     destination = Scripted([Delivery("retry", "down")] * 10_000)
-    sender = OutboxSender(outbox, [destination], clock_ns=clock, give_up_days=1)
+    sender = OutboxSender(lambda: [outbox], destination, clock_ns=clock, give_up_days=1)
     waits = []
     row = outbox.rows[0]
     while row.state == "pending":
@@ -117,26 +127,66 @@ def test_the_destination_s_own_wish_is_respected_within_reason() -> None:
     for wish, expected in ((30.0, 30.0), (1e9, 300.0)):
         clock, outbox = Clock(), Outbox([Row("a")])
         destination = Scripted([Delivery("retry", "busy", wish)])
-        OutboxSender(outbox, [destination], clock_ns=clock).run_once()
+        OutboxSender(lambda outbox=outbox: [outbox], destination, clock_ns=clock).run_once()
         assert outbox.rows[0].not_before_ns == clock.now + expected * SECOND
 
 
 def test_a_dead_destination_costs_one_attempt_per_pass() -> None:
     outbox = Outbox([Row("a"), Row("b"), Row("c")])
     destination = Scripted([Delivery("retry", "down")] * 3)
-    OutboxSender(outbox, [destination], clock_ns=Clock()).run_once()
+    OutboxSender(lambda: [outbox], destination, clock_ns=Clock()).run_once()
     assert len(destination.seen) == 1
 
 
-def test_a_row_is_delivered_when_every_destination_has_it() -> None:
-    clock, outbox = Clock(), Outbox([Row("a", b"1")])
-    first, second = Scripted([], "first"), Scripted([Delivery("retry", "down")], "second")
-    sender = OutboxSender(outbox, [first, second], clock_ns=clock)
-    assert sender.run_once() == 0
-    assert outbox.rows[0].last_error == "second: down"
+def test_a_dead_destination_holds_up_no_other() -> None:
+    clock = Clock()
+    outbox = Outbox([Row("a", b"1", destination=name) for name in ("dead", "alive")])
+    dead, alive = Scripted([Delivery("retry", "down")] * 3, "dead"), Scripted([], "alive")
+    senders = [OutboxSender(lambda: [outbox], each, clock_ns=clock) for each in (dead, alive)]
+    assert [sender.run_once() for sender in senders] == [0, 1]
+    assert [row.state for row in outbox.rows] == ["pending", "delivered"]
     clock.now = outbox.rows[0].not_before_ns
-    assert sender.run_once() == 1
-    assert first.seen == second.seen == [b"1", b"1"]
+    assert [sender.run_once() for sender in senders] == [0, 0]
+    assert (len(dead.seen), len(alive.seen)) == (2, 1), "what one has, it does not get again"
+
+
+@pytest.mark.fault("F24")
+def test_tenants_take_turns_at_a_destination() -> None:
+    busy = Outbox([Row(f"busy{n}", b"busy") for n in range(3 * ROWS_IN_A_TURN)])
+    quiet = Outbox([Row("quiet", b"quiet")])
+    destination = Scripted([])
+    sender = OutboxSender(lambda: [busy, quiet], destination, clock_ns=Clock())
+    assert sender.run_once() == ROWS_IN_A_TURN + 1
+    assert destination.seen[-1] == b"quiet" and not sender.is_empty()
+
+
+@pytest.mark.fault("F22")
+def test_a_destination_that_flaps_gets_each_row_once() -> None:
+    clock = Clock()
+    outbox = Outbox([Row(f"r{n}", b"%d" % n) for n in range(9)])
+    answers = [DELIVERED if n % 3 else Delivery("retry", "flapping") for n in range(40)]
+    destination = Scripted(answers)
+    sender = OutboxSender(lambda: [outbox], destination, clock_ns=clock)
+    delivered = 0
+    for _ in range(40):
+        delivered += sender.run_once()
+        clock.now += 400 * SECOND
+    assert delivered == 9 and {row.state for row in outbox.rows} == {"delivered"}
+
+
+@pytest.mark.fault("F22")
+def test_a_row_that_is_refused_for_ever_is_seen_and_holds_up_nothing() -> None:
+    counted: Counter[str] = Counter()
+
+    class Counting:
+        def add(self, name: str, value: int, **attributes: str) -> None:
+            counted[name] += value
+
+    outbox = Outbox([Row("bad"), Row("good")])
+    destination = Scripted([Delivery("refused", "HTTP 400: no such field")])
+    OutboxSender(lambda: [outbox], destination, clock_ns=Clock(), metrics=Counting()).run_once()
+    assert [row.state for row in outbox.rows] == ["abandoned", "delivered"]
+    assert counted["memtrace.outbox.abandoned"] == 1
 
 
 def test_an_outbox_that_fails_does_not_end_the_sender(caplog: pytest.LogCaptureFixture) -> None:
@@ -144,11 +194,11 @@ def test_an_outbox_that_fails_does_not_end_the_sender(caplog: pytest.LogCaptureF
     stop = threading.Event()
 
     class Failing(Outbox):
-        def outbox_due(self, now_ns: int, limit: int = 100) -> list[Row]:
+        def outbox_due(self, *_: object) -> list[Row]:
             failed.set()
             raise OSError("disk I/O error")
 
-    sender = OutboxSender(Failing([]), [])
+    sender = OutboxSender(lambda: [Failing([])], Scripted([]))
     thread = threading.Thread(target=sender.run, args=(stop,))
     thread.start()
     assert failed.wait(10)
@@ -165,9 +215,9 @@ def test_what_waited_for_a_dead_receiver_arrives_when_it_is_up(tmp_path: Path) -
     request = ExportTraceServiceRequest()
     request.resource_spans.add().scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8)
     outbox = Outbox([Row("a", request.SerializeToString())])
-    destination = OtlpDestination("test", f"http://127.0.0.1:{port}")
+    destination = OtlpDestination("scripted", f"http://127.0.0.1:{port}")
     stop = threading.Event()
-    thread = threading.Thread(target=OutboxSender(outbox, [destination]).run, args=(stop,))
+    thread = threading.Thread(target=OutboxSender(lambda: [outbox], destination).run, args=(stop,))
     thread.start()
     give_up = time.monotonic() + 20
     while not outbox.rows[0].attempts and time.monotonic() < give_up:

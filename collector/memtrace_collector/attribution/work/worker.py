@@ -112,12 +112,8 @@ class Worker:
     def run(self, stop: threading.Event) -> None:
         """Work until ``stop``, and keep the leases of what is being judged."""
 
-        def one_pass() -> float:
-            self.look(stop)
-            return 0.0 if self._is_behind else self._settings.interval_seconds
-
         def renew() -> float:
-            self._cases.renew(self._name, self._clock_ns(), self._lease_ns)
+            self.renew()
             return self._settings.lease_seconds / 4
 
         counter, pause = "memtrace.attribution.failures", self._settings.interval_seconds
@@ -131,14 +127,23 @@ class Worker:
             target=renewing.run, args=(renew, stop), name="memtrace-leases", daemon=True
         )
         keeper.start()
-        passes.run(one_pass, stop)
+        passes.run(lambda: self.turn(stop), stop)
         keeper.join()
 
-    def look(self, stop: threading.Event | None = None) -> list[Json]:
+    def turn(self, stop: threading.Event, limit: int = 0) -> float:
+        """One background pass, as :meth:`look`; the seconds to pause after it."""
+        self.look(stop, limit)
+        return 0.0 if self._is_behind else self._settings.interval_seconds
+
+    def renew(self) -> None:
+        """Keep the leases of what is being judged."""
+        self._cases.renew(self._name, self._clock_ns(), self._lease_ns)
+
+    def look(self, stop: threading.Event | None = None, limit: int = 0) -> list[Json]:
         """One background pass: look at the cases that are due; the new verdicts.
 
-        Ends early when ``stop`` is set, the pace is reached or :data:`MAX_IN_A_PASS` were looked
-        at, and does nothing while :meth:`run_once` runs.
+        Ends early when ``stop`` is set, the pace is reached or every thread has looked at
+        ``limit`` cases (0: :data:`MAX_IN_A_PASS`), and does nothing while :meth:`run_once` runs.
         """
         self._is_behind = False
         if not self._ready() or not self._lock.acquire(blocking=False):
@@ -147,10 +152,10 @@ class Worker:
             self._is_behind = not self._read_changes(stop)
             self._write_back_older(stop)
             if self._settings.concurrency == 1:
-                return list(self._work_off(stop))
+                return list(self._work_off(stop, limit))
             count = self._settings.concurrency
             with ThreadPoolExecutor(count, thread_name_prefix="memtrace-case") as threads:
-                parts = threads.map(lambda _: list(self._work_off(stop)), range(count))
+                parts = threads.map(lambda _: list(self._work_off(stop, limit)), range(count))
                 return [verdict for part in parts for verdict in part]
         finally:
             self._lock.release()
@@ -186,8 +191,8 @@ class Worker:
     def _read_changes(self, stop: threading.Event | None = None) -> bool:
         return intake.read_changes(self._reader, self._cases, self._clock_ns(), stop)
 
-    def _work_off(self, stop: threading.Event | None) -> Iterator[Json]:
-        for _ in range(MAX_IN_A_PASS):
+    def _work_off(self, stop: threading.Event | None, limit: int) -> Iterator[Json]:
+        for _ in range(limit or MAX_IN_A_PASS):
             if stop is not None and stop.is_set():
                 return
             if not self._pace.spend(self._clock_ns()):
