@@ -21,12 +21,12 @@ from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service
 from memtrace_collector.config import Config, store_folder
 from memtrace_collector.errors import UnreachableError
-from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import OutboxSender
 from memtrace_collector.processor.forwarder import Forwarder, Stores
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.runtime.destination import open_destination
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.projecting import Apart, record_reader
@@ -153,7 +153,7 @@ class App:
         telemetry: Telemetry,
     ) -> None:
         forward = self._config.forward
-        destination = OtlpDestination(DESTINATION, forward.url)
+        destination = open_destination(DESTINATION, forward)
         parts.callback(self._close, destination.close)
         sender = OutboxSender(tenants.outboxes, destination, metrics=telemetry)
         self._run(parts, Stage("outbox", sender.run))

@@ -34,8 +34,8 @@ from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
 from memtrace_collector.receiver.tenants import by_credentials
 from memtrace_collector.runtime.erasing import Eraser, Json
-from memtrace_collector.runtime.fact_writer import LOG_FOLDER
 from memtrace_collector.runtime.projecting import Follow, Here, record_reader
+from memtrace_collector.runtime.stores import LOG_FOLDER
 from memtrace_collector.runtime.told import told
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import Metrics
