@@ -68,7 +68,7 @@ class Connection:
         headers = {
             name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
         }
-        size = int(headers["content-length"])
+        size = int(headers.get("content-length", 0))
         while len(self._rest) < size:
             assert self._more(), "the connection closed in the middle of a response"
         body, self._rest = self._rest[:size], self._rest[size:]
