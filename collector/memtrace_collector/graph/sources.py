@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.references import ancestry_inputs
-from memtrace_collector.graph.resolution import Use
+from memtrace_collector.graph.resolution import Use, UseKey
 
 
 class Role(Enum):
@@ -57,7 +58,29 @@ def _collect(
     role: Role,
     sources: dict[OperationKey, list[Source]],
 ) -> None:
-    resolved = resolution.resolve(lookups, uses)
+    straight = _straight(lookups, uses)
+    resolved = resolution.resolve(lookups, [use for use in uses if use.key not in straight])
     for use in uses:
-        occurrences = resolved[use.key].occurrences
-        sources[use.user.key] += [Source(found.operation.key, role) for found in occurrences]
+        key = use.key
+        maker = straight.get(key)
+        if maker is not None:
+            sources[key.user].append(Source(maker, role))
+            continue
+        occurrences = resolved[key].occurrences
+        sources[key.user] += [Source(found.operation.key, role) for found in occurrences]
+
+
+def _straight(lookups: Lookups, uses: list[Use]) -> dict[UseKey, OperationKey]:
+    """The makers of what has a single one that no rule could gainsay."""
+    lookups.read_traces([use.user for use in uses])
+    wanted: dict[str, list[str]] = defaultdict(list)
+    for use in uses:
+        wanted[use.user.graph_id].append(use.ref)
+    for graph_id, refs in wanted.items():
+        lookups.read_producers(graph_id, refs)
+    found = {}
+    for use in uses:
+        maker = lookups.only_producers(use.user.graph_id).get(use.ref)
+        if maker is not None and resolution.is_plain(lookups, use, maker):
+            found[use.key] = maker
+    return found
