@@ -19,6 +19,9 @@ from memtrace_collector.telemetry.passes import Passes
 INTERVAL_SECONDS = 2.0
 REST_FACTOR = 20.0
 """A graph is left alone for so many times as long as its last check took."""
+PACE_FACTOR = 15.0
+"""After each check the watch as a whole rests for so many times as long as it took: it shares its
+interpreter with the receiver, whose acknowledgements must not wait for it."""
 MAX_GRAPHS = 100_000
 """Beyond so many graphs the others are not watched, and counted as such."""
 
@@ -86,8 +89,10 @@ class InvariantWatch:
             if stop.is_set():
                 return
             known = self._checked.get(summary.graph_id)
-            if known is None or known.is_due(summary, self._clock()):
+            began = self._clock()
+            if known is None or known.is_due(summary, began):
                 self._checked[summary.graph_id] = self._check(summary)
+                stop.wait(PACE_FACTOR * (self._clock() - began))
         self._metrics.add("memtrace.invariants.unwatched", max(0, len(summaries) - MAX_GRAPHS))
         counts: Counter[str] = Counter(dict.fromkeys(invariants.KINDS, 0))
         for checked in self._checked.values():
