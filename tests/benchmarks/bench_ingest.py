@@ -3,7 +3,8 @@
     python -m tests.benchmarks.bench_ingest                              # 60 s at 20,000 spans/s
     python -m tests.benchmarks.bench_ingest --seconds 600 --rate 20000
     python -m tests.benchmarks.bench_ingest --values                     # content captured
-    python -m tests.benchmarks.bench_ingest --dead-downstream            # memory and disk only
+    python -m tests.benchmarks.bench_ingest --downstream                 # and sent on to a sink
+    python -m tests.benchmarks.bench_ingest --dead-downstream            # to nobody: memory, disk
     python -m tests.benchmarks.bench_ingest --peers --seconds 20         # Phoenix and MLflow too
 
 12 spans a trace, 4 of them memory operations, about 2.2 KB a span (``rag_traces.py``), over
@@ -16,14 +17,13 @@ appending the same bytes to a file, ``fdatasync``, and parsing them with protobu
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
-import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from tests.benchmarks import peers, rag_traces
 from tests.benchmarks.process_tree import usage
 from tests.benchmarks.rag_traces import Request
 from tests.benchmarks.sending import Load, Sent
+from tests.benchmarks.sink import closed_port, running_sink
 from tests.memtrace_collector.running import Up, start_up
 
 TEMPLATES = 24
@@ -54,7 +55,7 @@ class Sample(NamedTuple):
 
 class Run(NamedTuple):
     """``visible_seconds``: until everything that was acknowledged was visible. ``cpu``: seconds, of
-    the owner and then of its other processes."""
+    the owner and then of its other processes. ``forwarded``: spans by then."""
 
     sent: Sent
     seconds: float
@@ -63,14 +64,36 @@ class Run(NamedTuple):
     cpu: list[float]
     samples: list[Sample]
     disk_bytes: int
+    forwarded: int
 
 
 def measure(options: argparse.Namespace, folder: Path) -> Run:
     """One run against a fresh store."""
     load = rag_traces.requests(TEMPLATES, graphs=options.graphs, values=options.values)
-    arguments = (
-        ["--forward", f"http://127.0.0.1:{_closed_port()}"] if options.dead_downstream else []
-    )
+    with contextlib.ExitStack() as opened:
+        arguments, forwarded = _destination(options, opened)
+        return _measure(options, folder, load, arguments, forwarded)
+
+
+def _destination(
+    options: argparse.Namespace, opened: contextlib.ExitStack
+) -> tuple[list[str], Callable[[], int]]:
+    """Arguments that name a destination, and the spans that it got."""
+    if options.dead_downstream:
+        return ["--forward", f"http://127.0.0.1:{closed_port()}"], lambda: 0
+    if options.downstream:
+        sink = opened.enter_context(running_sink())
+        return ["--forward", sink.url], sink.spans
+    return [], lambda: 0
+
+
+def _measure(
+    options: argparse.Namespace,
+    folder: Path,
+    load: list[Request],
+    arguments: list[str],
+    forwarded: Callable[[], int],
+) -> Run:
     with _up(folder / "store", *arguments) as up:
         before = usage(up.process.pid).seconds
         start = time.monotonic()
@@ -89,27 +112,22 @@ def measure(options: argparse.Namespace, folder: Path) -> Run:
         seconds = time.monotonic() - start
         visible = _wait_visible(up, sent.operations)
         visible_seconds = time.monotonic() - start
+        sent_on = forwarded()
         done.set()
         sampler.join()
         after = usage(up.process.pid).seconds
         cpu = [after[member] - before.get(member, 0.0) for member in after]
     disk = sum(path.stat().st_size for path in (folder / "store").rglob("*") if path.is_file())
-    return Run(sent, seconds, visible_seconds, visible, cpu, samples, disk)
+    return Run(sent, seconds, visible_seconds, visible, cpu, samples, disk, sent_on)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _up(store: Path, *arguments: str) -> Iterator[Up]:
     up = start_up(store, *arguments)
     try:
         yield up
     finally:
         up.stop()
-
-
-def _closed_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 def _visible(up: Up) -> int:
@@ -119,7 +137,7 @@ def _visible(up: Up) -> int:
 def _wait_visible(up: Up, wanted: int) -> int:
     deadline = time.monotonic() + CATCH_UP_SECONDS
     while (visible := _visible(up)) < wanted and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.2)
     return visible
 
 
@@ -169,6 +187,7 @@ def report(run: Run, options: argparse.Namespace, floor_cpu: float) -> None:
         ("  by process", " + ".join(f"{share:.1f}" for share in shares)),
         ("memory MB, peak", f"{max((s.megabytes for s in run.samples), default=0):.0f}"),
         ("  of the owner", f"{max((s.owner for s in run.samples), default=0):.0f}"),
+        ("spans sent on", f"{run.forwarded:,} ({run.forwarded / run.visible_seconds:,.0f}/s)"),
         ("disk bytes per span", f"{run.disk_bytes / max(1, sent.spans):,.0f}"),
     ]
     for name, value in rows:
@@ -196,6 +215,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--graphs", type=int, default=rag_traces.GRAPHS)
     parser.add_argument("--values", action="store_true", help="content captured")
+    parser.add_argument("--downstream", action="store_true", help="forward to a sink")
     parser.add_argument("--dead-downstream", action="store_true")
     parser.add_argument("--peers", action="store_true", help="Phoenix and MLflow from PyPI")
     parser.add_argument("--folder", type=Path, help="where stores are made and removed")
