@@ -31,6 +31,7 @@ from memtrace_collector.telemetry.passes import Passes
 
 MAX_TENANTS = 200
 """So many are worked for in the background; those beyond are counted, and can still ask."""
+ONLY_WORKER = "owner of the folder"
 IN_A_TURN = 10
 """Cases that each thread looks at before it is the next tenant's turn, when there are several."""
 
@@ -201,6 +202,7 @@ def _worker_settings(config: AttributionConfig) -> WorkerSettings:
         max_attempts=config.max_attempts,
         cases_per_minute=config.cases_per_minute,
         concurrency=config.concurrency,
+        name=ONLY_WORKER,
     )
 
 

@@ -54,6 +54,9 @@ class WorkerSettings:
     cases_per_minute: int = 6_000
     concurrency: int = 1
     """Cases that this worker looks at at the same time."""
+    name: str = ""
+    """Of the only worker that these cases ever have: what an earlier one of that name had leased
+    when it died is due at once. Empty: one of many."""
 
 
 DEFAULT_SETTINGS = WorkerSettings()
@@ -90,7 +93,7 @@ class Worker:
         self._ready = ready
         self._clock_ns = clock_ns
         self._metrics = metrics
-        self._name = uuid.uuid4().hex
+        self._name = settings.name or uuid.uuid4().hex
         self._lease_ns = int(settings.lease_seconds * _NS)
         self._pace = Pace(settings.cases_per_minute, clock_ns())
         self._lock = threading.Lock()
@@ -108,6 +111,8 @@ class Worker:
             metrics,
             WaitedFor(),
         )
+        if settings.name:
+            cases.renew(settings.name, clock_ns(), 0)
 
     def run(self, stop: threading.Event) -> None:
         """Work until ``stop``, and keep the leases of what is being judged."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from msgspec.structs import replace
@@ -452,3 +453,22 @@ def test_what_a_model_found_stands_until_the_rules_find_something_new(
     put(store, flags=script.flags[-1:])
     (changed,) = worker.look()
     assert (changed["revision"], changed["method"]) == (3, by_rules["method"])
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize(("name", "found"), [("the only one", 1), ("", 0)])
+def test_only_a_worker_of_the_same_name_takes_over_a_dead_one_s_lease_at_once(
+    cases: SqliteCaseStore, name: str, found: int
+) -> None:
+    script = forgotten().flag("Enzo")
+    clock = clock_after(script)
+
+    def die(_: object) -> NoReturn:
+        raise SystemExit
+
+    named = WorkerSettings(name=name)
+    with pytest.raises(SystemExit):
+        Worker(script.store(), cases, judge=die, settings=named, clock_ns=clock).look()
+    clock.move(1)
+    again = Worker(script.store(), cases, settings=named, clock_ns=clock)
+    assert len(again.look()) == found
