@@ -23,6 +23,7 @@ from memtrace_collector.config import Config, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.outbox import OutboxSender
 from memtrace_collector.processor.forwarder import Forwarder, Stores
+from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder
@@ -119,7 +120,8 @@ class App:
         self._run(parts, Stage("worker", tenants.work))
         parts.callback(lambda: data.projection.stop(self._to_drain()))
         http = self._start_api(parts, tenants, telemetry, data.projection.missing)
-        receiver = ReceiverServer(data.ingest, _listen(config))
+        limits = Limits(connections=config.server.max_connections)
+        receiver = ReceiverServer(data.ingest, _listen(config), limits)
         with _listening():
             receiver.start()
         parts.callback(receiver.stop)

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import atheris
 
-from tests.contract import scenarios
-
 with atheris.instrument_imports(include=["memtrace_collector", "memtrace_otel"]):
+    from tests.contract import scenarios
     from tests.fuzz.targets import TARGETS
 
 SEEDS = 8

@@ -21,6 +21,8 @@ class ServerConfig:
     """Listen on an address that other hosts reach though nobody is asked who is calling, or
     though tokens cross the network in the clear."""
     max_request_bytes: int = 64 * 1024 * 1024
+    max_connections: int = 1_000
+    """Of senders over HTTP, and as many over gRPC."""
     markers: tuple[str, ...] = MARKERS
     """A span is read when its bytes contain one of these; any other is only passed on."""
 
@@ -30,4 +32,5 @@ class ServerConfig:
         taken = [port for port in (self.grpc_port, self.http_port, self.api_port) if port]
         check("server.*_port", len(set(taken)) == len(taken), "three different ports")
         check("server.max_request_bytes", self.max_request_bytes >= 1024, "at least 1024")
+        check("server.max_connections", self.max_connections >= 1, "at least 1")
         check("server.markers", bool(self.markers) and all(self.markers), "at least one text")
