@@ -33,6 +33,7 @@ COMMANDS = {
     "demo": "memtrace_collector.demo.command:demo",
     "bench": "memtrace_collector.commands.bench:bench",
     "rebuild": "memtrace_collector.commands.rebuild:rebuild",
+    "canary": "memtrace_collector.commands.canary:canary",
     "doctor": "memtrace_collector.commands.doctor:doctor",
 }
 """Where each command lives; in the order in which they are listed."""

@@ -32,6 +32,7 @@ DESIGNED = [
     "demo",
     "bench",
     "rebuild",
+    "canary",
     "doctor",
 ]
 PRINTS_NO_RESULTS = ("process", "work", "serve", "mcp", "demo", "bench")
