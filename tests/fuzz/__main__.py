@@ -12,36 +12,48 @@ import gzip
 import json
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import atheris
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
 with atheris.instrument_imports(include=["memtrace_collector", "memtrace_otel"]):
+    from memtrace_collector.otlp.json_form import to_json
     from tests.contract import scenarios
     from tests.fuzz.targets import TARGETS
 
-SEEDS = 8
+SCENARIOS = 8
 
 
 def seeds(target: str) -> list[bytes]:
-    """Inputs to begin with."""
-    paths = [scenarios.FOLDER / f"{name}.otlp.json" for name in scenarios.NAMES[:SEEDS]]
-    requests = [scenarios.request_of(json.loads(path.read_text())) for path in paths]
+    """Inputs to begin with: requests of one span each, or the lineages in them."""
+    requests = [_alone(resource, scope, span) for resource, scope, span in _spans()]
+    as_json = [json.dumps(to_json(request)).encode() for request in requests]
     if target == "protobuf":
         return [b"\0" + request.SerializeToString() for request in requests]
     if target == "json":
-        return [b"\0" + path.read_bytes() for path in paths]
+        return [b"\0" + body for body in as_json]
     if target == "gzip":
-        return [b"\1\2\3\4" + gzip.compress(path.read_bytes()[:2_000]) for path in paths]
-    attributes = [
-        item
-        for request in requests
-        for resource in request.resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-        for item in span.attributes
-    ]
+        return [b"\1\2\3\4" + gzip.compress(body) for body in as_json]
+    attributes = [item for _, _, span in _spans() for item in span.attributes]
     return [a.value.string_value.encode() for a in attributes if a.key == "memtrace.lineage"]
+
+
+def _spans() -> Iterator[tuple[ResourceSpans, ScopeSpans, Span]]:
+    for name in scenarios.NAMES[:SCENARIOS]:
+        for resource in scenarios.request(name).resource_spans:
+            for scope in resource.scope_spans:
+                for span in scope.spans:
+                    yield resource, scope, span
+
+
+def _alone(resource: ResourceSpans, scope: ScopeSpans, span: Span) -> ExportTraceServiceRequest:
+    request = ExportTraceServiceRequest()
+    into = request.resource_spans.add(resource=resource.resource)
+    into.scope_spans.add(scope=scope.scope).spans.append(span)
+    return request
 
 
 def main(target: str, arguments: list[str]) -> None:
