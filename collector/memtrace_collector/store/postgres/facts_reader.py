@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing_extensions import LiteralString
 
 _MAX_QUERY_TERMS = 200
+_GRAPHS_KEPT = 1 << 16
 _PART = 2_000
 """Operations that are held at a time while a whole graph is read."""
 _OF_IDS = "SELECT trace, span, body FROM operation WHERE graph = %s AND id = ANY(%s)"
@@ -297,16 +298,21 @@ class PostgresGraphReader:
         key = keys.graph_key(self.tenant, graph_id)
         return key if self._names((key,)).get(key) == graph_id else None
 
-    def _names(self, wanted_keys: Iterable[int]) -> dict[int, str]:
+    def _names(self, wanted_keys: Collection[int]) -> dict[int, str]:
         """Names of this tenant's graphs by key. A key never comes to mean another graph."""
-        unknown = [key for key in wanted_keys if key not in self._known]
+        found = {key: self._known[key] for key in wanted_keys if key in self._known}
+        unknown = [key for key in wanted_keys if key not in found]
         if unknown:
             rows = self._database.query(
                 "SELECT id, name FROM graph WHERE id = ANY(%s) AND tenant = %s",
                 (unknown, self._tenant),
             )
-            self._known |= {key: name.decode() for key, name in rows}
-        return self._known
+            if len(self._known) > _GRAPHS_KEPT:
+                self._known.clear()
+            fresh = {key: name.decode() for key, name in rows}
+            self._known |= fresh
+            found |= fresh
+        return found
 
     def _all_values(self, graph_id: str) -> Iterator[Value]:
         rows = self._database.query(

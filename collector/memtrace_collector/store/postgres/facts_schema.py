@@ -15,7 +15,8 @@ trace, response, conversation or process leads to is read as keys, then graph by
     SELECT create_distributed_table('named', 'name');
     SELECT create_distributed_table('sequence', 'process');
     SELECT create_distributed_table('flag', 'tenant', colocate_with => 'none');
-    SELECT create_reference_table(name) FROM unnest('{log,cursor,counter}'::text[]) name;
+    SELECT create_reference_table(name)
+      FROM unnest('{log,cursor,counter,erasure,erasure_log}'::text[]) name;
 
 What lists the graphs of a tenant (``graphs``, ``changes``) asks every node for its part.
 """
@@ -87,4 +88,15 @@ INSERT INTO counter VALUES ('epoch', (random() * 9007199254740991)::bigint), ('c
 CREATE SEQUENCE batch;
 """
 
-FACTS = Part("facts", (FACTS_1,))
+# Orders to erase, and the logs that they are about.
+FACTS_2 = """
+CREATE TABLE erasure(
+  id TEXT PRIMARY KEY, tenant BYTEA NOT NULL, is_whole BOOLEAN NOT NULL, graph_id BYTEA NOT NULL,
+  given_ns BIGINT NOT NULL);
+CREATE TABLE erasure_log(
+  erasure TEXT NOT NULL, log INT NOT NULL, is_done BOOLEAN NOT NULL DEFAULT false,
+  PRIMARY KEY(erasure, log));
+CREATE INDEX erasure_log_open ON erasure_log(log) WHERE NOT is_done;
+"""
+
+FACTS = Part("facts", (FACTS_1, FACTS_2))

@@ -16,6 +16,7 @@ from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import Change, FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.postgres.cases import PostgresCaseStore
+from memtrace_collector.store.postgres.erasures import Erasure
 from memtrace_collector.store.postgres.facts import PostgresFactStore
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -145,3 +146,27 @@ def test_a_number_that_is_taken_holds_up_those_behind_it(postgres_url: str) -> N
     quick.join(DEADLINE_SECONDS)
     assert [flag.origin for flag in store.changes(until).flags] == ["first", "second"]
     store.close()
+
+
+def test_an_erasure_waits_for_the_owner_of_every_log_and_then_names_nothing(
+    postgres_url: str,
+) -> None:
+    one, other = (PostgresFactStore(postgres_url, log_id=name) for name in "ab")
+    for store in (one, other):
+        put_flags(store, ["f"])
+    order = Erasure("o1", "default", "user:ada", 5)
+    for _ in range(2):
+        one.order_erasure(order)
+    late = PostgresFactStore(postgres_url, log_id="c")
+    assert one.open_erasures() == other.open_erasures() == [order] and not late.open_erasures()
+    one.confirm_erasure("o1")
+    assert one.open_erasures() == [] and one.erasure_waits_for("o1") == ["b"]
+    other.confirm_erasure("o1")
+    assert other.erasure_waits_for("o1") == []
+    with psycopg.connect(postgres_url) as connection:
+        assert connection.execute("SELECT graph_id FROM memtrace.erasure").fetchall() == [(b"",)]
+    whole = Erasure("o2", "default", None, 6)
+    other.order_erasure(whole)
+    assert one.open_erasures() == late.open_erasures() == [whole]
+    for store in (one, other, late):
+        store.close()
