@@ -150,8 +150,8 @@ class _Maker:
         self._operations += 1
         lineage: dict[str, object] = {semconv.INPUTS: read}
         if step == semconv.STEP_RETRIEVE:
-            lineage[semconv.DELIVERED] = made
-            lineage[semconv.SCORES] = [round(self._rng.random(), 4) for _ in made]
+            lineage[semconv.DELIVERED] = read[:outputs]
+            lineage[semconv.SCORES] = [round(self._rng.random(), 4) for _ in read[:outputs]]
             lineage[semconv.SCORE_KIND] = "similarity"
         lineage[semconv.OUTPUTS] = made
         lineage[semconv.SEQ] = f"{_TEXT.decode()}:{self._operations}"

@@ -13,6 +13,10 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.references import ancestry_inputs
 from memtrace_collector.graph.resolution import Use, UseKey
+from memtrace_otel import semconv
+
+
+_UNKNOWN = f"@{semconv.UNKNOWN_VERSION}"
 
 
 class Role(Enum):
@@ -42,45 +46,67 @@ def resolve_sources(
     items = list(operations)
     lookups = Lookups(reader)
     sources: dict[OperationKey, list[Source]] = {item.key: [] for item in items}
-    used = [Use(item, ref) for item in items for ref in ancestry_inputs(item, None)]
+    used = [_Used(item, tuple(ancestry_inputs(item, None))) for item in items]
     _collect(lookups, used, Role.SOURCE, sources)
     for item in items:
         choices = deciding.choices(item, lookups.tree(item.trace_id))
         sources[item.key] += [Source(choice.operation.key, Role.DECIDER) for choice in choices]
-    replaced = [Use(item, ref) for item in items for ref in item.supersedes]
+    replaced = [_Used(item, item.supersedes) for item in items if item.supersedes]
     _collect(lookups, replaced, Role.PREDECESSOR, sources)
     return sources
 
 
+class _Used(NamedTuple):
+    user: Operation
+    refs: tuple[str, ...]
+
+
 def _collect(
     lookups: Lookups,
-    uses: list[Use],
+    used: list[_Used],
     role: Role,
     sources: dict[OperationKey, list[Source]],
 ) -> None:
-    straight = _straight(lookups, uses)
-    resolved = resolution.resolve(lookups, [use for use in uses if use.key not in straight])
-    for use in uses:
-        key = use.key
-        maker = straight.get(key)
-        if maker is not None:
-            sources[key.user].append(Source(maker, role))
-            continue
-        occurrences = resolved[key].occurrences
-        sources[key.user] += [Source(found.operation.key, role) for found in occurrences]
+    _read(lookups, used)
+    straight = [_makers(lookups, item) for item in used]
+    left = [
+        Use(user, ref)
+        for (user, refs), makers in zip(used, straight)
+        for ref, maker in zip(refs, makers)
+        if maker is None
+    ]
+    resolved = resolution.resolve(lookups, left) if left else {}
+    for (user, refs), makers in zip(used, straight):
+        key = user.key
+        behind = sources[key]
+        for ref, maker in zip(refs, makers):
+            if maker is not None:
+                behind.append(Source(maker, role))
+                continue
+            occurrences = resolved[UseKey(key, ref)].occurrences
+            behind += [Source(found.operation.key, role) for found in occurrences]
 
 
-def _straight(lookups: Lookups, uses: list[Use]) -> dict[UseKey, OperationKey]:
-    """The makers of what has a single one that no rule could gainsay."""
-    lookups.read_traces([use.user for use in uses])
+def _read(lookups: Lookups, used: list[_Used]) -> None:
+    """All that is asked for, with few reads."""
+    lookups.read_traces([user for user, _ in used])
     wanted: dict[str, list[str]] = defaultdict(list)
-    for use in uses:
-        wanted[use.user.graph_id].append(use.ref)
-    for graph_id, refs in wanted.items():
-        lookups.read_producers(graph_id, refs)
-    found = {}
-    for use in uses:
-        maker = lookups.only_producers(use.user.graph_id).get(use.ref)
-        if maker is not None and resolution.is_plain(lookups, use, maker):
-            found[use.key] = maker
-    return found
+    for user, refs in used:
+        wanted[user.graph_id] += refs
+    for graph_id, names in wanted.items():
+        lookups.read_producers(graph_id, names)
+
+
+def _makers(lookups: Lookups, used: _Used) -> list[OperationKey | None]:
+    """Of each reference the single producer, where no rule could gainsay it."""
+    user, refs = used
+    key, named = user.key, user.sources
+    only = lookups.only_producers(user.graph_id)
+    makers = [only.get(ref) for ref in refs]
+    if not lookups.is_alone(user.trace_id):
+        delivering = lookups.tree(user.trace_id).delivering
+        makers = [None if delivering(ref) else maker for ref, maker in zip(refs, makers)]
+    return [
+        None if maker == key or ref.endswith(_UNKNOWN) or named.get(ref, maker) != maker else maker
+        for ref, maker in zip(refs, makers)
+    ]
