@@ -15,7 +15,6 @@ from memtrace_collector.graph.references import ancestry_inputs
 from memtrace_collector.graph.resolution import Use, UseKey
 from memtrace_otel import semconv
 
-
 _UNKNOWN = f"@{semconv.UNKNOWN_VERSION}"
 
 
