@@ -23,7 +23,6 @@ from memtrace_collector.graph.questions import answers
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
-from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.contract import scenarios
 from tests.contract.test_fact_stores import MAKERS
 from tests.memtrace_collector.graph.build import GRAPH, SECOND, key, operation
@@ -344,8 +343,6 @@ def test_a_path_that_retention_cut_says_so(store: FactStore) -> None:
     answer = operation("a/a", "answer", 3, inputs=[ref], outputs=["ans:a@1"], reads=["team:all"])
     put(store, shared, answer)
     assert walk(store, answer).status == "complete"
-    if isinstance(store, SqliteFactStore):
-        pytest.skip("not in this store yet")
     store.erase("team:all")
     found = walk(store, answer)
     assert set(found.operations) == {answer.key}

@@ -4,6 +4,7 @@ the decision that chose it. What was merely shown is no ancestor.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from memtrace_collector.graph.resolution import DELIVERED, INCOMPLETE, Use
 MAX_OPERATIONS = 20_000
 _AT_ONCE = 1_024
 """Operations that are gone back from with one set of reads."""
+_LEAST_AT_ONCE = 64
 _HARMLESS_CUTS = frozenset(("dropped", "shown", "values"))
 """Shortened parts of a lineage that no ancestry runs over."""
 
@@ -68,6 +70,8 @@ class _Walk:
     """References of each operation from which the walk went on."""
     _reached: dict[str, set[str]] = field(default_factory=dict)
     """By graph, references that led straight to their only producer."""
+    _exhausted: set[OperationKey] = field(default_factory=set)
+    """Operations that made everything from the same references, which were followed."""
     _at_hand: list[_Step] = field(default_factory=list)
     """Of ``pending`` what is gone on from now, with what can be added without a read."""
     _met: list[Operation] = field(default_factory=list)
@@ -84,7 +88,8 @@ class _Walk:
 
     def advance(self) -> None:
         """Go one step back from the operations reached first."""
-        self._at_hand, self.pending = self.pending[:_AT_ONCE], self.pending[_AT_ONCE:]
+        count = self._fitting()
+        self._at_hand, self.pending = self.pending[:count], self.pending[count:]
         self.lookups.read_traces([step.operation for step in self._at_hand])
         self._read_producers(self._at_hand)
         left = [use for step in self._at_hand for use in self._go_straight(step)]
@@ -98,6 +103,12 @@ class _Walk:
         self.found.status = resolution.worst(self.statuses)
         self.found.missing = tuple(self._missing)
         return self.found
+
+    def _fitting(self) -> int:
+        """How many steps may be gone at once without finding far more than is wanted."""
+        room = max(self.max_operations - len(self.found.operations), _LEAST_AT_ONCE)
+        references = itertools.accumulate(len(step.refs) for step in self.pending[:_AT_ONCE])
+        return next((n for n, sum_ in enumerate(references, 1) if sum_ >= room), _AT_ONCE)
 
     def _read_producers(self, steps: Sequence[_Step]) -> None:
         wanted: dict[str, list[str]] = {}
@@ -128,7 +139,8 @@ class _Walk:
         for ref, maker in zip(refs, makers):
             if ref not in reached:
                 reached.add(ref)
-                self._reach(maker, self.lookups.known(maker), ref)
+                if maker not in self._exhausted:
+                    self._reach(maker, self.lookups.known(maker), ref)
         return left
 
     def _resolve(self, uses: list[Use]) -> None:
@@ -146,6 +158,8 @@ class _Walk:
         refs = ancestry_inputs(operation, ref)
         if delivered and ref not in refs:
             refs = (*refs, ref)
+        elif not (delivered or operation.edges):
+            self._exhausted.add(key)
         self._follow(key, operation, refs)
         self._add(key, operation)
         if key not in self._decided:
@@ -153,12 +167,12 @@ class _Walk:
             self._met.append(operation)
 
     def _follow(self, key: OperationKey, operation: Operation, refs: tuple[str, ...]) -> None:
-        known = self._followed.get(key, ())
+        known = self._followed.get(key)
         if known is refs:
             return
-        fresh = tuple(ref for ref in refs if ref not in known) if known else refs
+        fresh = refs if known is None else _without(refs, known)
         if fresh:
-            self._followed[key] = (*known, *fresh) if known else refs
+            self._followed[key] = fresh if known is None else (*known, *fresh)
             now = self.lookups.is_whole(operation.graph_id) and not self.is_too_long
             (self._at_hand if now else self.pending).append(_Step(key, operation, fresh))
 
@@ -206,6 +220,11 @@ def merge_parents(
         for key, items in parents.items():
             merged.setdefault(key, {}).update(dict.fromkeys(items))
     return {key: tuple(items) for key, items in merged.items()}
+
+
+def _without(refs: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    known = set(others)
+    return tuple(ref for ref in refs if ref not in known)
 
 
 def _own_status(operation: Operation) -> str:

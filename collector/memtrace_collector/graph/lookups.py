@@ -14,10 +14,12 @@ from memtrace_collector.graph.trace_tree import TraceTree
 
 _LARGEST_WHOLE = 20_000
 """A graph of more operations is never read whole."""
-_WORTH_READING = 0.5
-"""A graph is read whole once a walk has asked it for a fraction of its size: reading operations
-in the order in which they lie costs a fraction of finding as many by their references."""
-_CALL = 40
+_WORTH_READING = 2
+"""A graph is read whole once a walk has asked it for half its size: an operation costs about as
+much to read where it lies as to find by a reference. At worst the work is done twice."""
+_LEAST_ASKED = 512
+"""Before, not even the size of the graph is asked for."""
+_CALL = 6
 """What asking costs, whatever is asked for, in references."""
 _Found = dict[str, list[Operation]]
 _Read = Callable[[str, Collection[str]], Mapping[str, list[Operation]]]
@@ -178,7 +180,7 @@ class Lookups:
     def _is_worth_reading(self, graph_id: str, references: int) -> bool:
         self._asked[graph_id] += references + _CALL
         asked = self._asked[graph_id] * _WORTH_READING
-        if asked < _CALL * _CALL:
+        if asked < _LEAST_ASKED:
             return False
         size = self._sizes.get(graph_id)
         if size is None:

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
 from memtrace_collector.errors import DamagedError, NotFoundError, WrongUseError
 from memtrace_collector.store import schema
 
@@ -188,6 +190,11 @@ class _Reader:
 def json_list(items: Iterable[object]) -> str:
     """A list as one parameter, for ``json_each(?)``: any length, and never part of the SQL."""
     return json.dumps(list(items))
+
+
+def int_list(numbers: Iterable[int]) -> str:
+    """:func:`json_list` of integers, made in a tenth of the time."""
+    return msgspec.json.encode(list(numbers)).decode()
 
 
 def take_numbers(connection: sqlite3.Connection, name: str, count: int) -> int:

@@ -10,7 +10,7 @@ from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import used_by
 from memtrace_collector.store import encoding, keys
-from memtrace_collector.store.connections import Connections, json_list
+from memtrace_collector.store.connections import Connections, int_list, json_list
 from memtrace_collector.store.encoding import Place
 from memtrace_collector.store.facts_rows import CONVERSATION, RESPONSE
 from memtrace_collector.store.numbers_reader import SqliteNumbers
@@ -115,12 +115,12 @@ class SqliteGraphReader:
     def trace_siblings(self, keys_: Collection[OperationKey]) -> dict[OperationKey, str]:
         traces = {key.trace_id for key in keys_}
         leads = {keys.trace_spans(self.tenant, trace_id)[0] for trace_id in traces}
-        shared = [row[0] for row in self._connections.query(_SHARED, (json_list(sorted(leads)),))]
+        shared = [row[0] for row in self._connections.query(_SHARED, (int_list(sorted(leads)),))]
         if not shared:
             return {}
         known = set(keys_)
         found = {}
-        rows = self._connections.query(_MEMBERS, (json_list(shared),))
+        rows = self._connections.query(_MEMBERS, (int_list(shared),))
         for trace, span, tenant, graph_id in rows:
             key = OperationKey(trace.hex(), span.hex())
             if tenant == self.tenant and key.trace_id in traces and key not in known:
@@ -139,7 +139,7 @@ class SqliteGraphReader:
         if graph is None:
             return {}
         wanted = sorted({keys.ref_key(ref) for ref in refs})
-        rows = self._connections.query(_PRODUCERS, (json_list(wanted), graph))
+        rows = self._connections.query(_PRODUCERS, (int_list(wanted), graph))
         return self._grouped(graph_id, rows, set(refs), lambda item: item.outputs)
 
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
@@ -218,7 +218,7 @@ class SqliteGraphReader:
         ]
 
     def _rows(self, ids: Collection[int]) -> Iterable[_Row]:
-        return self._connections.query(_OF_IDS, (json_list(sorted(ids)),)) if ids else ()
+        return self._connections.query(_OF_IDS, (int_list(sorted(ids)),)) if ids else ()
 
     def _grouped(
         self, graph_id: str, rows: Iterable[_Row], wanted: set[str], names: _Names
@@ -226,10 +226,12 @@ class SqliteGraphReader:
         """Operations by the wanted names they carry: what merely shares a key drops out."""
         grouped: dict[str, list[Operation]] = defaultdict(list)
         unique = {row[0]: row for row in rows}
-        loaded = self._decoded(graph_id, unique.values())
-        for operation in sorted(loaded, key=lambda o: (o.start_ns, o.trace_id, o.span_id)):
+        for operation in self._decoded(graph_id, unique.values()):
             for name in wanted.intersection(names(operation)):
                 grouped[name].append(operation)
+        for several in grouped.values():
+            if len(several) > 1:
+                several.sort(key=lambda o: (o.start_ns, o.trace_id, o.span_id))
         return dict(grouped)
 
     def _decoded(self, graph_id: str, rows: Iterable[_Row]) -> list[Operation]:
