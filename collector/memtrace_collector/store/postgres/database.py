@@ -106,6 +106,26 @@ class Database:
             lambda connection: connection.execute(statement, parameters, binary=True).fetchall()
         )
 
+    def stream(
+        self, statement: LiteralString, parameters: Parameters, part: int
+    ) -> Iterator[tuple[Any, ...]]:
+        """The rows of one statement, of which ``part`` are held at a time.
+
+        Its connection is not counted: who reads on may ask for others meanwhile.
+
+        Raises:
+            UnreachableError: the connection broke; what came is not all.
+        """
+        connection = self._checked_out()
+        try:
+            with connection.transaction(), connection.cursor("stream", binary=True) as cursor:
+                cursor.itersize = part
+                yield from cursor.execute(statement, parameters)
+        except psycopg.OperationalError as error:
+            raise self._unreachable(error) from error
+        finally:
+            self._give_back(connection)
+
     def change(self, statement: LiteralString, parameters: Parameters = ()) -> int:
         """The number of rows that one statement changed."""
         return self.run(lambda connection: connection.execute(statement, parameters).rowcount)

@@ -109,8 +109,10 @@ class PostgresFactStore(PostgresGraphReader):
             applied = self._database.transaction(write)
         except _BAD_DATA as error:
             raise ValueError(f"a fact that cannot be stored: {error}") from error
-        if self._grown is not None:
+        if self._grown is not None and len(self._grown) < _GRAPHS_KEPT:
             self._grown.update(keys.graph_key(*name) for name in gathered.graphs)
+        else:
+            self._grown = None
         return applied
 
     def erase(self, graph_id: str | None) -> ErasedFacts:

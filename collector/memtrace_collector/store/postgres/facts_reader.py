@@ -134,14 +134,8 @@ class PostgresGraphReader:
         graph = self._graph(graph_id)
         if graph is None:
             return
-        with (
-            self._database.connection() as connection,
-            connection.transaction(),
-            connection.cursor("whole", binary=True) as cursor,
-        ):
-            cursor.itersize = _PART
-            for trace, span, body in cursor.execute(_WHOLE, (graph,)):
-                yield encoding.operation(body, self._place(graph_id, trace, span))
+        for trace, span, body in self._database.stream(_WHOLE, (graph,), _PART):
+            yield encoding.operation(body, self._place(graph_id, trace, span))
 
     def trace_operations(self, trace_id: str) -> list[Operation]:
         return self._anywhere(_OF_TRACE, bytes.fromhex(trace_id))

@@ -74,3 +74,13 @@ def test_names_may_be_longer_than_an_index_takes(store: PostgresFactStore) -> No
     assert [number.process for number in store.sequence([long])[long]] == [long]
     assert [value.ref for value in store.search_values(long, "tea")] == [f"mem:{long}@a"]
     assert store.search_values(long, "y" * 9_000) and store.changes(None).graph_ids == (long,)
+
+
+def test_who_reads_a_whole_graph_can_ask_for_more_meanwhile(store: PostgresFactStore) -> None:
+    items = [operation(f"t{n}/s", "create", n, outputs=[f"mem:s:{n}@a"]) for n in range(40)]
+    store.apply([(LogPosition(1, n), item) for n, item in enumerate(facts(*items))], END)
+    reading = [store.all_operations(GRAPH) for _ in range(20)]
+    for number in range(40):
+        for each in reading:
+            assert next(each) == items[number]
+        assert store.producers(GRAPH, [f"mem:s:{number}@a"])
