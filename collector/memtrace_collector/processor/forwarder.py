@@ -175,7 +175,10 @@ class Forwarder:
 
     def run(self, stop: threading.Event) -> None:
         """Follow the log until ``stop``, retrying with back-off what may pass later."""
-        self._passes.run(lambda: self._follow(stop), stop)
+        try:
+            self._passes.run(lambda: self._follow(stop), stop)
+        finally:
+            self._senders.close()
 
     def _follow(self, stop: threading.Event) -> float:
         """One pass, and the wait for more; the seconds to pause after it."""

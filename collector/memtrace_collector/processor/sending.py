@@ -23,7 +23,7 @@ class Senders(Generic[_Work, _Result]):
         self._send = send
         self._count = count
         self._name = name
-        self._queue: queue.SimpleQueue[tuple[_Work, Future[_Result]]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[_Work, Future[_Result]] | None] = queue.SimpleQueue()
         self._threads = 0
         self.under_way: set[Future[_Result]] = set()
 
@@ -41,11 +41,17 @@ class Senders(Generic[_Work, _Result]):
             threading.Thread(target=self._run, name=name, daemon=True).start()
         self._queue.put((work, future))
 
+    def close(self) -> None:
+        """Let the threads end, each after what it has under way."""
+        for _ in range(self._threads):
+            self._queue.put(None)
+        self._threads = 0
+
     def _run(self) -> None:
-        while True:
-            work, future = self._queue.get()
+        while (item := self._queue.get()) is not None:
+            work, future = item
             try:
                 future.set_result(self._send(work))
             except Exception as error:
                 future.set_exception(error)
-            del work, future
+            del item, work, future

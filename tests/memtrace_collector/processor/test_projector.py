@@ -268,6 +268,36 @@ def test_a_large_log_is_applied_in_several_batches(
     assert count(store) == 35
 
 
+def test_what_comes_often_is_gathered_and_what_comes_alone_is_not(log: SegmentLog) -> None:
+    batches = 0
+
+    class Watching(InMemoryFactStore):
+        def apply(
+            self, batch: Iterable[tuple[LogPosition, SpanFacts]], cursor: LogPosition
+        ) -> Applied:
+            nonlocal batches
+            batches += 1
+            return super().apply(batch, cursor)
+
+    store, stop = Watching(), threading.Event()
+    projector = Projector(log.folder, store, RecordReader(), wait=log.wait)
+    thread = threading.Thread(target=projector.run, args=(stop,))
+    thread.start()
+    try:
+        append(log, ingest(1))
+        wait_until(lambda: store.cursor() == log.end)
+        assert batches == 1
+        for number in range(2, 102):
+            append(log, ingest(number))
+            stop.wait(0.002)
+        wait_until(lambda: store.cursor() == log.end)
+    finally:
+        stop.set()
+        thread.join()
+    assert count(store) == 101
+    assert batches < 40
+
+
 def test_thresholds_and_markers_are_the_configured_ones(log: SegmentLog) -> None:
     append(log, ingest(1))
     store = InMemoryFactStore()
