@@ -2,7 +2,7 @@
 
 The log lives on a :class:`VolatileDisk`. The facts are SQLite's, with ``synchronous=NORMAL``: a
 power cut takes them back to the state of an earlier commit, never before the last moment at which
-they were synced; here to one that was copied aside.
+they were synced; here to one that was copied aside. Values are ``FULL``: each commit stays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import shutil
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +35,6 @@ LOG_BYTES = 30_000
 CHANGES_BEFORE_CUT = (3, 160)
 IN_FLIGHT = 8
 DEADLINE = 60.0
-_SQLITE = b"SQLite format 3"
 
 
 class Outcome(NamedTuple):
@@ -81,55 +79,43 @@ class _Load:
 
 
 class _Facts:
-    """The fact store's folder, with copies of it as of earlier commits."""
+    """The fact store's files, with copies of the facts as of earlier commits."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.folder.mkdir(parents=True)
+        folder.mkdir(parents=True)
+        self.path = folder / "facts.db"
         self.lock = threading.Lock()
         self._copies: list[Path] = []
         self._count = 0
 
-    @property
-    def path(self) -> Path:
-        return self.folder / "facts.db"
-
     def copy(self) -> None:
         self._count += 1
-        target = self.folder.with_name(f"{self.folder.name}-{self._count}")
-        target.mkdir()
-        for file in self._databases():
-            with (
-                contextlib.closing(sqlite3.connect(file)) as source,
-                contextlib.closing(sqlite3.connect(target / file.name)) as copied,
-            ):
-                source.backup(copied)
+        target = self.path.with_name(f"copy-{self._count}")
+        with (
+            contextlib.closing(sqlite3.connect(self.path)) as source,
+            contextlib.closing(sqlite3.connect(target)) as copied,
+        ):
+            source.backup(copied)
         self._copies.append(target)
 
     def synced(self) -> None:
         """No earlier state comes back."""
         self.copy()
         for older in self._copies[:-1]:
-            shutil.rmtree(older)
+            older.unlink()
         del self._copies[:-1]
 
     def fall_back(self, chance: random.Random) -> None:
         """What SQLite finds after the cut: now, or an earlier commit."""
         chosen = chance.choice([None, *self._copies])
         if chosen is not None:
-            shutil.rmtree(self.folder)
-            shutil.copytree(chosen, self.folder)
+            for end in ("-wal", "-shm"):
+                self.path.with_name(self.path.name + end).unlink(missing_ok=True)
+            shutil.copy(chosen, self.path)
         for copy in self._copies:
-            shutil.rmtree(copy)
+            copy.unlink()
         self._copies.clear()
         self.copy()
-
-    def _databases(self) -> Iterator[Path]:
-        for file in self.folder.iterdir():
-            with file.open("rb") as opened:
-                is_database = opened.read(len(_SQLITE)) == _SQLITE
-            if is_database:
-                yield file
 
 
 def run(folder: Path, cuts: int, seed: int, *, disk_loses: int = -1) -> Outcome:

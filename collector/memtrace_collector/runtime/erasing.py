@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.log import files
@@ -43,6 +43,7 @@ from memtrace_collector.runtime.erase_proof import (
     search,
 )
 from memtrace_collector.runtime.judges import CACHE_FILE
+from memtrace_collector.store.base import FactStore
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
 
@@ -56,6 +57,7 @@ FORWARDED = (
 )
 COMMIT_SECONDS = 30.0
 LOOK_SECONDS = 60.0
+_INDEX_SECONDS = 5.0
 _BUSY_SECONDS = 60.0
 _BUSY_PAUSE_SECONDS = 0.2
 
@@ -151,6 +153,7 @@ class Eraser:
         sync_facts(self._folder)
         cases = _retried(lambda: data.cases.erase(order.graph_id or None))
         _retried(lambda: _empty_cache(self._folder / CACHE_FILE))
+        _retried(lambda: _forget_words(data.facts))
         wanted = [text.encode() for text in work.wanted]
         records = self._rewrite_log(doomed, wanted)
         self._clean_notes(wanted)
@@ -266,6 +269,19 @@ class Eraser:
             tuple(note["wanted"]),
             note["operations"],
         )
+
+
+@runtime_checkable
+class _Indexing(Protocol):
+    """A fact store whose full-text index this process keeps."""
+
+    def index_text(self, seconds: float) -> bool: ...
+
+
+def _forget_words(facts: FactStore) -> None:
+    """The index follows the values: what is gone there goes."""
+    while isinstance(facts, _Indexing) and facts.index_text(_INDEX_SECONDS):
+        pass
 
 
 def _ignore(damage: Damage) -> None:

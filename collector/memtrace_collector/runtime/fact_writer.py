@@ -19,6 +19,7 @@ from memtrace_collector.processor.projector import Projector
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime.exchange import finish_exchange
 from memtrace_collector.runtime.stores import LOG_FOLDER, open_facts
+from memtrace_collector.runtime.upkeep import StoreUpkeep
 from memtrace_collector.telemetry.metrics import Metrics
 
 LOCK_FILE = "facts.lock"
@@ -34,6 +35,7 @@ class FactWriter:
         folder: the data folder; its log need not be open here.
         wait: see :class:`~memtrace_collector.processor.projector.Projector`.
         database: where facts are instead of in the folder; its URL.
+        values_days: how long values are kept; 0: for ever.
 
     Raises:
         StoreInUseError: another process goes on writing those of this log.
@@ -49,6 +51,8 @@ class FactWriter:
         metrics: Metrics,
         wait: Wait | None = None,
         database: str = "",
+        *,
+        values_days: float = 0.0,
     ) -> None:
         with contextlib.ExitStack() as opened:
             opened.enter_context(sole_writer(folder))
@@ -60,6 +64,7 @@ class FactWriter:
                 self.facts,
                 reader,
                 obey=obeying(self.facts),
+                upkeep=StoreUpkeep(self.facts, values_days, metrics=metrics),
                 wait=wait,
                 metrics=metrics,
             )

@@ -118,7 +118,9 @@ def project(start: Start, ending: _Ending, out: BinaryIO) -> None:
     )
     wait = wait_for_growth(folder / LOG_FOLDER, ending.stop)
     with told(folder):
-        writer = FactWriter(folder, reader, tally, wait, start.database)
+        writer = FactWriter(
+            folder, reader, tally, wait, start.database, values_days=start.values_days
+        )
     with contextlib.closing(writer):
         say(out, Ready())
         reporter = _Reporter(out, tally, lambda: writer.projector.is_failing)

@@ -16,6 +16,7 @@ class Start(Struct, frozen=True, kw_only=True, tag=True):
     """What is projected, and how.
 
     ``folder``: absolute. ``database``: where facts go instead of there, with its password.
+    ``values_days``: how long values are kept, 0 for ever.
     """
 
     folder: str
@@ -23,6 +24,7 @@ class Start(Struct, frozen=True, kw_only=True, tag=True):
     markers: tuple[str, ...]
     thresholds: Mapping[str, float]
     log_level: int
+    values_days: float = 0.0
 
 
 class Stop(Struct, frozen=True, kw_only=True, tag=True):
