@@ -157,21 +157,18 @@ def test_behind_load_balancing_every_span_reaches_one_of_two_although_each_dies_
 ) -> None:
     """When one is away its traces wait or go to the other: a trace may be split between them."""
     ports, requests = Ports(), one_span_each(NAMES[:4])
+    sent = {request.resource_spans[0].scope_spans[0].spans[0].span_id for request in requests}
     stores = [tmp_path / "first", tmp_path / "second"]
-    half = len(requests) // 2
-    with collector(tmp_path, ports, "loadbalancing/memtrace") as front:
-        for number, part in enumerate((requests[:half], requests[half:])):
-            other = 1 - number
-            with up(stores[other], *ports.up(other)):
-                with up(stores[number], *ports.up(number)) as server:
-                    send(front, part[: len(part) // 2])
-                    os.kill(server.addresses["pid"], signal.SIGKILL)
-                send(front, part[len(part) // 2 :])
-        sent = {r.resource_spans[0].scope_spans[0].spans[0].span_id for r in requests}
-        with up(stores[0], *ports.up(0)), up(stores[1], *ports.up(1)):
-            eventually(
-                lambda: sent <= span_ids(stores[0]) | span_ids(stores[1]), "every span in a log"
-            )
+    with ExitStack() as stack:
+        front = stack.enter_context(collector(tmp_path, ports, "loadbalancing/memtrace"))
+        servers = [stack.enter_context(up(stores[n], *ports.up(n))) for n in range(2)]
+        for number, server in enumerate(servers):
+            part = requests[number::2]
+            send(front, part[: len(part) // 2])
+            os.kill(server.addresses["pid"], signal.SIGKILL)
+            send(front, part[len(part) // 2 :])
+            stack.enter_context(up(stores[number], *ports.up(number)))
+        eventually(lambda: sent <= span_ids(stores[0]) | span_ids(stores[1]), "every span in a log")
     assert span_ids(stores[0])
     assert span_ids(stores[1])
 
