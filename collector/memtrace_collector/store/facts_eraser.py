@@ -61,7 +61,10 @@ def _erase_slice(
         ]
         facts_rows.remove(
             connection,
-            [Stored(graph, keys.number_of(row[0]), item, START) for row, item in zip(rows, items)],
+            [
+                Stored(graph, keys.number_of(row[0]), facts_rows.span_key(item), item, START)
+                for row, item in zip(rows, items)
+            ],
         )
         flags = connection.execute(
             "DELETE FROM flag WHERE tenant = ? AND graph_id = ''"

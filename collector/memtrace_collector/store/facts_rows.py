@@ -18,6 +18,8 @@ class Stored(NamedTuple):
 
     graph: int
     number: int
+    span: int
+    """Its :func:`span_key`."""
     operation: Operation
     position: LogPosition
 
@@ -83,7 +85,7 @@ def _uses(item: Stored) -> tuple[int, int, bytes]:
 
 
 def _span(item: Stored) -> tuple[int, int, int, int]:
-    return span_key(item.operation), item.id, *item.position
+    return item.span, item.id, *item.position
 
 
 def _produced(item: Stored) -> list[tuple[int, int, int]]:

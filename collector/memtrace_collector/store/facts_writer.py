@@ -19,7 +19,8 @@ from memtrace_collector.store.facts_rows import Stored
 from memtrace_collector.store.gathering import Gathered
 
 _STORED = (
-    "SELECT s.operation, s.segment, s.position, g.tenant, g.graph_id, o.trace, o.span, o.body"
+    "SELECT s.key, s.operation, s.segment, s.position, g.tenant, g.graph_id,"
+    " o.trace, o.span, o.body"
     " FROM json_each(?) wanted CROSS JOIN span s ON s.key = wanted.value"
     " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
 )
@@ -32,6 +33,7 @@ _SpanKey = tuple[str, str, str]
 class _Slot:
     """One span while its batch is applied: what is stored, and what should be."""
 
+    span: int
     operation: Operation
     position: LogPosition
     stored: Stored | None = None
@@ -61,18 +63,19 @@ class BatchWriter:
         return Applied(self._added, self._duplicates, self._conflicts)
 
     def _slots(self, operations: list[tuple[LogPosition, Operation]]) -> Iterable[_Slot]:
-        known = self._known({facts_rows.span_key(operation) for _, operation in operations})
+        spans = [facts_rows.span_key(operation) for _, operation in operations]
+        known = self._known(set(spans))
         slots: dict[_SpanKey, _Slot] = {}
-        for position, operation in operations:
+        for span, (position, operation) in zip(spans, operations):
             key = (operation.tenant, operation.trace_id, operation.span_id)
             slot = slots.get(key)
             if slot is None:
                 stored = known.get(key)
                 if stored is None:
-                    slots[key] = _Slot(operation, position)
+                    slots[key] = _Slot(span, operation, position)
                     self._added[operation.system, operation.step] += 1
                     continue
-                slot = slots[key] = _Slot(stored.operation, stored.position, stored)
+                slot = slots[key] = _Slot(span, stored.operation, stored.position, stored)
             slot.position = min(slot.position, position)
             if slot.operation.digest == operation.digest:
                 self._duplicates += 1
@@ -85,13 +88,13 @@ class BatchWriter:
     def _known(self, span_keys: set[int]) -> dict[_SpanKey, Stored]:
         """What is stored of these spans (and of others that share a key)."""
         found = {}
-        for row, segment, offset, tenant, graph_id, trace, span, body in self.connection.execute(
-            _STORED, (json_list(sorted(span_keys)),)
-        ):
+        rows = self.connection.execute(_STORED, (json_list(sorted(span_keys)),))
+        for key, row, segment, offset, tenant, graph_id, trace, span, body in rows:
             place = Place(tenant, graph_id, trace.hex(), span.hex())
             found[tenant, place.trace_id, place.span_id] = Stored(
                 keys.graph_of(row),
                 keys.number_of(row),
+                key,
                 encoding.operation(body, place),
                 LogPosition(segment, offset),
             )
@@ -110,14 +113,14 @@ class BatchWriter:
             elif slot.position != stored.position:
                 self.connection.execute(
                     "UPDATE span SET segment = ?, position = ? WHERE key = ? AND operation = ?",
-                    (*slot.position, facts_rows.span_key(stored.operation), stored.id),
+                    (*slot.position, stored.span, stored.id),
                 )
         if not fresh:
             return
         fresh.sort(key=lambda item: (item[0], item[1].operation.start_ns))
         first = take_numbers(self.connection, "operation", len(fresh))
         rows = [
-            Stored(graph, number, slot.operation, slot.position)
+            Stored(graph, number, slot.span, slot.operation, slot.position)
             for number, (graph, slot) in enumerate(fresh, first)
         ]
         facts_rows.insert(self.connection, rows)

@@ -15,7 +15,6 @@ from struct import pack, unpack
 
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.references import acted_on, used_by
-from memtrace_otel import variables
 
 _HALF = 32
 _HALF_MASK = (1 << _HALF) - 1
@@ -56,8 +55,10 @@ def met_key(record: str) -> int:
 
 def ref_key(ref: str) -> int:
     """64 bits, of which the upper half is the record's: its versions lie together."""
-    record, _, version = ref.rpartition("@")
-    return _signed(crc32((record or ref).encode()) << _HALF | crc32(version.encode()))
+    encoded = ref.encode()
+    cut = encoded.rfind(b"@")
+    record = crc32(encoded[:cut] if cut > 0 else encoded)
+    return _signed(record << _HALF | crc32(encoded[cut + 1 :]))
 
 
 def record_refs(record: str) -> tuple[int, int]:
@@ -85,13 +86,19 @@ def name_key(tenant: str, kind: str, name: str) -> int:
 def use_keys(operation: Operation) -> bytes:
     """The records that the operation uses, packed: :func:`record_key` of those it acted on and
     :func:`met_key` of those it merely met."""
-    used = used_by(operation)
-    if not used:
-        return b""
-    acted = {variables.record_of(ref) for ref in acted_on(operation)}
-    records = {variables.record_of(ref) for ref in used}
-    keys = {record_key(each) if each in acted else met_key(each) for each in records}
-    return pack(f"<{len(keys)}I", *keys)
+    acted = acted_on(operation)
+    records = {_record_of(ref) for ref in acted}
+    found = {*map(crc32, records)}
+    if met := used_by(operation) - acted:
+        found.update(crc32(record, _MET) for record in {_record_of(ref) for ref in met} - records)
+    return pack(f"<{len(found)}I", *found)
+
+
+def _record_of(ref: str) -> bytes:
+    """As :func:`memtrace_otel.variables.record_of`, encoded: this runs for each reference."""
+    encoded = ref.encode()
+    cut = encoded.rfind(b"@")
+    return encoded[:cut] if cut > 0 else encoded
 
 
 def unpacked(keys: bytes) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Who uses a record: an index that is filled when there is time, and behind it single rows.
 
 The operations of a graph up to ``graph.indexed`` stand in the table ``user``. What came later is
-read from ``uses``, row by row, and kept by record in memory as long as it is little. Small graphs
-are never indexed.
+read from ``uses``, row by row, and kept in memory, where those that come next are added. Small
+graphs are never indexed.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from memtrace_collector.graph.reader import Near
@@ -22,9 +23,10 @@ from memtrace_collector.store.facts_rows import user_rows
 
 INDEXED_FROM = 2_048
 """Operations behind the index from which on filling it pays."""
-_KEPT_TAIL = 16_384
-_KEPT_OPERATIONS = 65_536
-"""In memory, of all graphs together."""
+_KEPT_OPERATIONS = 400_000
+"""In memory, of all graphs together: some 100 bytes each."""
+_FEW_ENTRIES = 50_000
+"""That are sorted again whenever some are added."""
 _FILLED_AT_ONCE = 8_192
 """Operations: a tenth to half a second."""
 _STATE = "SELECT indexed, removals FROM graph WHERE id = ?"
@@ -43,15 +45,52 @@ class _Use(NamedTuple):
     number: int
 
 
-@dataclass(slots=True)
 class _Tail:
-    """The operations after ``after``, by the keys that they use."""
+    """The operations of a graph after ``after``, and which keys they use."""
 
-    after: int
-    removals: int
-    until: int
-    operations: int = 0
-    by_key: dict[int, list[_Use]] = field(default_factory=lambda: defaultdict(list))
+    def __init__(self, after: int, removals: int) -> None:
+        self.after = after
+        self.removals = removals
+        self._numbers = array("Q")
+        self._starts = array("q")
+        # a key in the upper half and the place of an operation in the lower: most are sorted
+        self._old = array("Q")
+        self._new: list[int] = []
+        self._is_sorted = True
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def until(self) -> int:
+        return self._numbers[-1] if self._numbers else self.after
+
+    def add(self, number: int, start_ns: int, packed: bytes) -> None:
+        place = len(self._numbers)
+        self._numbers.append(number)
+        self._starts.append(start_ns)
+        self._new += [key << 32 | place for key in keys.unpacked(packed)]
+        self._is_sorted = False
+
+    def uses(self, key: int) -> list[_Use]:
+        """By number."""
+        self._sort()
+        found: list[_Use] = []
+        for entries in (self._old, self._new):
+            first = bisect_left(entries, key << 32)
+            last = bisect_left(entries, (key + 1) << 32, first)
+            places = (entry & 0xFFFFFFFF for entry in entries[first:last])
+            found += [_Use(self._starts[place], self._numbers[place]) for place in places]
+        return found
+
+    def _sort(self) -> None:
+        if self._is_sorted:
+            return
+        self._new.sort()
+        if len(self._new) > max(_FEW_ENTRIES, len(self._old) // 4):
+            self._old = array("Q", sorted([*self._old, *self._new]))
+            self._new = []
+        self._is_sorted = True
 
 
 class UserIndex:
@@ -121,7 +160,7 @@ class UserIndex:
                 (numbered[-1][0] if numbered else indexed, len(rows), left, graph),
             )
 
-    def _late(self, graph: int, wanted: Collection[int]) -> dict[int, Iterable[_Use]]:
+    def _late(self, graph: int, wanted: Collection[int]) -> dict[int, list[_Use]]:
         """Uses that are not in the index, by key."""
         state = self._connections.query(_STATE, (graph,)).fetchone()
         if state is None:
@@ -129,38 +168,19 @@ class UserIndex:
         with self._lock:
             tail = self._tails.pop(graph, None)
             if tail is None or (tail.after, tail.removals) != tuple(state):
-                tail = _Tail(state[0], state[1], state[0])
-            for row, start_ns, packed in self._rows(graph, tail.until):
-                number = keys.number_of(row)
-                for key in keys.unpacked(packed):
-                    tail.by_key[key].append(_Use(start_ns, number))
-                tail.until = number
-                tail.operations += 1
-                if tail.operations > _KEPT_TAIL:
-                    return self._scanned(graph, tail.after, wanted)
+                tail = _Tail(*state)
+            span = keys.row_id(graph, tail.until), keys.row_ids(graph)[1]
+            for row, start_ns, packed in self._connections.query(_TAIL, span):
+                tail.add(keys.number_of(row), start_ns, packed)
             self._keep(graph, tail)
-            return {key: list(tail.by_key[key]) for key in wanted if key in tail.by_key}
-
-    def _scanned(
-        self, graph: int, after: int, wanted: Collection[int]
-    ) -> dict[int, Iterable[_Use]]:
-        """What is too much to be kept is looked through."""
-        asked = set(wanted)
-        found: dict[int, Iterable[_Use]] = {}
-        by_key: dict[int, list[_Use]] = defaultdict(list)
-        for row, start_ns, packed in self._rows(graph, after):
-            for key in asked.intersection(keys.unpacked(packed)):
-                by_key[key].append(_Use(start_ns, keys.number_of(row)))
-        found.update(by_key)
-        return found
-
-    def _rows(self, graph: int, after: int) -> Iterator[tuple[int, int, bytes]]:
-        span = keys.row_id(graph, after), keys.row_ids(graph)[1]
-        return self._connections.query(_TAIL, span)
+            return {key: uses for key in wanted if (uses := tail.uses(key))}
 
     def _keep(self, graph: int, tail: _Tail) -> None:
+        """The last asked for stays, as it is what is asked for next; but nothing too large."""
+        if len(tail) > _KEPT_OPERATIONS:
+            return
         self._tails[graph] = tail
-        while sum(each.operations for each in self._tails.values()) > _KEPT_OPERATIONS:
+        while sum(map(len, self._tails.values())) > _KEPT_OPERATIONS:
             self._tails.popitem(last=False)
 
     def _in_order(self, graph: int, uses: Collection[_Use]) -> list[_Use]:
