@@ -81,8 +81,8 @@ class BatchWriter:
     _conflicts: int = 0
     _fresh: list[tuple[int, _Slot]] = field(default_factory=list)
     """By graph: what is written as a row."""
-    _thinned: set[int] = field(default_factory=set)
-    """Graphs that lost an operation: their totals are counted anew."""
+    _removed: list[tuple[int, Operation]] = field(default_factory=list)
+    """By graph: what another content of the span took the place of."""
 
     def write(self, batch: Batch) -> Applied:
         graphs.hold(self.connection, batch.graphs)
@@ -92,7 +92,7 @@ class BatchWriter:
         flags = write_flags(self.connection, batch.flags)
         write_numbers(self.connection, batch.numbers)
         added = [(graph, slot.operation) for graph, slot in self._fresh]
-        graphs.count(self.connection, added, self._thinned, flags)
+        graphs.count(self.connection, added, self._removed, flags)
         return Applied(self._added, self._duplicates, self._conflicts)
 
     def _first_number(self) -> int:
@@ -197,7 +197,7 @@ class BatchWriter:
             " AND graph = %s AND operation = %s",
             (keys.name_bytes(operation.tenant), _named(operation), graph, number),
         )
-        self._thinned.add(graph)
+        self._removed.append((graph, operation))
 
     def _insert(self) -> None:
         written = [(graph, slot.number, slot.operation) for graph, slot in self._fresh]

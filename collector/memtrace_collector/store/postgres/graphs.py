@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.store.postgres import keys
@@ -14,7 +16,7 @@ _MAKE = (
     " unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS g(id, tenant, name) ORDER BY id"
     " ON CONFLICT DO NOTHING"
 )
-_LOCK = "SELECT FROM graph WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+_LOCK = "SELECT id, first_ns, last_ns FROM graph WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 _NUMBER = "UPDATE counter SET value = value + 1 WHERE name = 'change' RETURNING value"
 _ADD = (
     "UPDATE graph g SET operations = g.operations + a.operations,"
@@ -27,6 +29,8 @@ _RECOUNT = (
     " (SELECT count(*), min(start_ns), max(end_ns) FROM operation o WHERE o.graph = g.id)"
     " WHERE g.id = ANY(%s)"
 )
+
+_NEVER = 1 << 63
 
 
 def hold(connection: Connection, names: Collection[tuple[str, str]]) -> None:
@@ -64,32 +68,57 @@ def names(connection: Connection, wanted: Iterable[int]) -> dict[int, str]:
     return {key: name.decode() for key, name in rows}
 
 
+class _Change(NamedTuple):
+    """What a batch changes in one graph."""
+
+    added: list[Operation]
+    removed: list[Operation]
+
+    @property
+    def grows_by(self) -> int:
+        return len(self.added) - len(self.removed)
+
+    def may_shrink(self, first_ns: int | None, last_ns: int | None) -> bool:
+        """Did the graph begin or end with something removed that nothing added replaces?"""
+        if not self.removed or first_ns is None or last_ns is None:
+            return False
+        starts = [operation.start_ns for operation in self.added]
+        ends = [operation.end_ns for operation in self.added]
+        return min(each.start_ns for each in self.removed) <= first_ns < min(
+            starts, default=_NEVER
+        ) or max(each.end_ns for each in self.removed) >= last_ns > max(ends, default=-1)
+
+
 def count(
     connection: Connection,
     added: Iterable[tuple[int, Operation]],
-    thinned: Collection[int],
+    removed: Iterable[tuple[int, Operation]],
     flags: Sequence[tuple[bytes, bytes]],
 ) -> None:
-    """Add operations to the totals of their graphs, count those anew that lost one, and give
-    these graphs and these flags (tenant, key) the next number in the order of changes."""
-    grown: dict[int, list[Operation]] = {}
+    """Bring the totals of graphs up to date, and give these graphs and these flags (tenant, key)
+    the next number in the order of changes."""
+    changes: dict[int, _Change] = defaultdict(lambda: _Change([], []))
     for graph, operation in added:
-        grown.setdefault(graph, []).append(operation)
-    changed = sorted(grown.keys() | thinned)
-    if not changed and not flags:
+        changes[graph].added.append(operation)
+    for graph, operation in removed:
+        changes[graph].removed.append(operation)
+    if not changes and not flags:
         return
-    if changed:
-        connection.execute(_LOCK, (changed,))
+    ends = connection.execute(_LOCK, (list(changes),)).fetchall() if changes else []
     ((number,),) = connection.execute(_NUMBER).fetchall()
-    added_to = sorted(graph for graph in grown if graph not in thinned)
-    if added_to:
-        counts = [len(grown[graph]) for graph in added_to]
-        firsts = [min(each.start_ns for each in grown[graph]) for graph in added_to]
-        lasts = [max(each.end_ns for each in grown[graph]) for graph in added_to]
-        connection.execute(_ADD, (number, added_to, counts, firsts, lasts))
-    if thinned:
-        connection.execute(_RECOUNT, (number, sorted(thinned)))
+    recounted = [graph for graph, *known in ends if changes[graph].may_shrink(*known)]
+    _add(connection, number, {g: each for g, each in changes.items() if g not in recounted})
+    if recounted:
+        connection.execute(_RECOUNT, (number, recounted))
     for tenant, key in flags:
         connection.execute(
             "UPDATE flag SET changed = %s WHERE tenant = %s AND key = %s", (number, tenant, key)
         )
+
+
+def _add(connection: Connection, number: int, changes: Mapping[int, _Change]) -> None:
+    grown = list(changes)
+    by = [changes[graph].grows_by for graph in grown]
+    firsts = [min((o.start_ns for o in changes[graph].added), default=None) for graph in grown]
+    lasts = [max((o.end_ns for o in changes[graph].added), default=None) for graph in grown]
+    connection.execute(_ADD, (number, grown, by, firsts, lasts))
