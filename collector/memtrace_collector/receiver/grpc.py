@@ -91,7 +91,7 @@ class _Export:
     async def _first(self, messages: AsyncIterator[bytes]) -> bytes:
         """The message; one that is not complete in time is given up."""
         patience = _Patience(asyncio.current_task())
-        timer = asyncio.get_running_loop().call_later(self._limits.body_seconds, patience.end)
+        timer = asyncio.get_running_loop().call_later(self._limits.message_seconds, patience.end)
         try:
             return await messages.__anext__()
         except StopAsyncIteration:

@@ -17,6 +17,7 @@ class Limits:
     they who close it and never find it closed while they send.
     ``body_seconds``, ``slowest_bytes_per_second``: a body is given ``body_grace_seconds`` and a
     second more for each so many bytes that have come, up to ``body_seconds`` in all.
+    ``message_seconds``: for a message of gRPC, whose progress cannot be seen; clients give up sooner.
     ``drain_seconds``: how long the rest of a refused body is read and forgotten, so that the
     sender gets to see the refusal.
     """
@@ -27,6 +28,7 @@ class Limits:
     body_seconds: float = 300.0
     body_grace_seconds: float = 10.0
     slowest_bytes_per_second: float = 4_096.0
+    message_seconds: float = 60.0
     drain_seconds: float = 5.0
 
     def body_deadline(self, started: float, received: int) -> float:

@@ -174,7 +174,7 @@ def _never(release: threading.Event) -> Iterator[bytes]:
 
 @pytest.mark.fault("F16")
 def test_calls_without_a_message_hold_up_no_other_and_end(start: Callable[..., Receiver]) -> None:
-    receiver = start(limits=Limits(body_seconds=1.0))
+    receiver = start(limits=Limits(message_seconds=1.0))
     release = threading.Event()
     try:
         with grpc.insecure_channel(receiver.grpc) as channel:
