@@ -27,7 +27,7 @@ from memtrace_collector.telemetry.passes import Passes
 from memtrace_otel import semconv
 
 CURSOR = "projection"
-MAX_BATCH_FACTS = 10_000
+MAX_BATCH_FACTS = 6_000
 MAX_BATCH_BYTES = 64 << 20
 """Of the records from which the facts of a batch are."""
 BUSY_FACTS = 500
