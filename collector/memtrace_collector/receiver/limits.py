@@ -17,7 +17,8 @@ class Limits:
     they who close it and never find it closed while they send.
     ``body_seconds``, ``slowest_bytes_per_second``: a body is given ``body_grace_seconds`` and a
     second more for each so many bytes that have come, up to ``body_seconds`` in all.
-    ``message_seconds``: for a message of gRPC, whose progress cannot be seen; clients give up sooner.
+    ``message_seconds``: for a message of gRPC, whose progress cannot be seen; clients give up
+    sooner.
     ``drain_seconds``: how long the rest of a refused body is read and forgotten, so that the
     sender gets to see the refusal.
     """
