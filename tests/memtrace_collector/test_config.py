@@ -63,6 +63,36 @@ def test_an_address_that_others_reach_needs_allow_remote() -> None:
     assert allowed.server.host == "0.0.0.0"
 
 
+REMOTE = {"server.host": "0.0.0.0"}
+TOKENS = {"auth.tokens_file": "tokens.yaml"}
+TLS = {"tls.certificate": "a.pem", "tls.key": "a.key"}
+
+
+@pytest.mark.fault("F32")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (REMOTE, "asks who is calling"),
+        ({**REMOTE, **TLS}, "asks who is calling"),
+        ({**REMOTE, **TOKENS}, "tokens would cross the network in the clear"),
+        ({"tls.certificate": "a.pem"}, "tls.certificate, tls.key: expected both"),
+        ({"tls.client_ca": "ca.pem"}, "tls.client_ca: expected tls.certificate"),
+        ({**TLS, "tls.client_ca": "ca.pem"}, "tls.client_ca: expected auth.tokens_file"),
+    ],
+)
+def test_other_hosts_are_let_in_with_tokens_over_tls_only(given: dict[str, str], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        config.load(given, {})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{**REMOTE, **TOKENS, **TLS}, {**REMOTE, **TOKENS, "server.allow_remote": True}, TOKENS],
+)
+def test_other_hosts_are_let_in_when_they_are_asked(given: dict[str, object]) -> None:
+    assert config.load(given, {}).auth.is_on
+
+
 def test_postgresql_is_refused_clearly() -> None:
     with pytest.raises(NotInThisVersionError, match="give --store a folder"):
         config.load({"store": "postgresql://db/memtrace"}, {})

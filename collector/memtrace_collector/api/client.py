@@ -94,6 +94,9 @@ class Client:
     def undelivered(self) -> list[Json]:
         return self._list("/undelivered")
 
+    def redeliver(self) -> Json:
+        return _as_object(self._send("POST", "/redeliver", json={}))
+
     def why(self, answer: str, about: str) -> Json:
         return self._object("/why", answer=answer, about=about)
 

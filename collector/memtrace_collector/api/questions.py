@@ -77,6 +77,10 @@ class Questions(Protocol):
         ``case_id``, ``revision``, ``signal``, ``destination``, ``attempts``, ``error``."""
         ...
 
+    def redeliver(self) -> Json:
+        """Send again what :meth:`undelivered` lists: ``{"reopened": how many}``."""
+        ...
+
     def why(self, answer: str, about: str) -> Json:
         """The receipt of an answer; with ``about``: why that was (not) recalled."""
         ...

@@ -152,6 +152,7 @@ class _Handlers:
             Route("/explore", self._explore, methods=["POST"]),
             Route("/append", self._append, methods=["POST"]),
             Route("/settle", self._settle, methods=["POST"]),
+            Route("/redeliver", self._redeliver, methods=["POST"]),
             Route("/erase", self._erase, methods=["POST"]),
         ]
 
@@ -224,6 +225,10 @@ class _Handlers:
         body = await self._json(request)
         graph_id = "" if body.get("everything") is True else _needed(body, "graph")
         return JSONResponse(await run_in_threadpool(self._asked(request).erase, graph_id))
+
+    async def _redeliver(self, request: Request) -> Response:
+        await self._json(request)
+        return JSONResponse(await run_in_threadpool(self._asked(request).redeliver))
 
     async def _json(self, request: Request) -> dict[str, Any]:
         _expect(request, "application/json")

@@ -144,6 +144,9 @@ class Service:
             for row in self._cases.outbox_abandoned()
         ]
 
+    def redeliver(self) -> Json:
+        return {"reopened": self._cases.outbox_reopen(self._clock_ns())}
+
     def why(self, answer: str, about: str) -> Json:
         return receipts.why(self._facts, answer, about, AS_THEY_ARE).whole()
 

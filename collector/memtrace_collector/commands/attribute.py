@@ -100,6 +100,10 @@ def _check_asked(verdicts: list[dict[str, Any]]) -> None:
 @click.option("--sort", type=click.Choice(SORTS), default="time", show_default=True)
 @click.option("--history", is_flag=True, help="Also verdicts that a later one superseded.")
 @click.option("--set-aside", is_flag=True, help="Instead, the answers that could not be judged.")
+@click.option(
+    "--undelivered", is_flag=True, help="Instead, what the destination of verdicts did not take."
+)
+@click.option("--redeliver", is_flag=True, help="Send again what was not taken.")
 def verdicts(
     store: str,
     output_format: str,
@@ -108,17 +112,26 @@ def verdicts(
     error_type: str,
     sort: str,
     history: bool,
-    set_aside: bool,
+    **instead: bool,
 ) -> None:
     """List what was found so far. What could not be judged is tried again by `attribute`.
+
+    A verdict that its destination refused, or did not take for a week, is not sent again unless
+    asked for; sending the same bytes twice is harmless.
 
     \b
     Example:
       memtrace-otel verdicts --stage update --sort score
     """
     with open_questions(store, "verdicts") as ask:
-        if set_aside:
+        if instead["set_aside"]:
             _show_set_aside(ask.set_aside(graph_id), output_format)
+            return
+        if instead["redeliver"]:
+            print_line(f"{ask.redeliver()['reopened']} deliveries are due again")
+            return
+        if instead["undelivered"]:
+            _show_undelivered(ask.undelivered(), output_format)
             return
         found = ask.verdicts(graph_id, stage, error_type, history)
     if sort == "score":
@@ -134,6 +147,17 @@ def _show_set_aside(cases: list[dict[str, Any]], output_format: str) -> None:
         return
     rows = ((span_text(case["answer"]), case["attempts"], case["reason"]) for case in cases)
     print_line(table(("ANSWER", "ATTEMPTS", "REASON"), rows))
+
+
+def _show_undelivered(rows: list[dict[str, Any]], output_format: str) -> None:
+    if output_format == "json":
+        print_json(rows)
+        return
+    shown = (
+        (row["case_id"], row["revision"], row["destination"], row["attempts"], row["error"])
+        for row in rows
+    )
+    print_line(table(("CASE", "REVISION", "DESTINATION", "ATTEMPTS", "ERROR"), shown))
 
 
 def _show(verdicts: list[dict[str, Any]], output_format: str) -> None:

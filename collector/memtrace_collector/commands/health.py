@@ -10,11 +10,14 @@ import socket
 import sqlite3
 import stat
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from memtrace_collector.access.directory import read_directory
+from memtrace_collector.access.tls import check_files
 from memtrace_collector.config import Config
 from memtrace_collector.errors import MemtraceError
 from memtrace_collector.log import reader
@@ -51,6 +54,7 @@ def run(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
     yield from _packages()
     yield _sqlite(sqlite3.sqlite_version_info)
     yield from _store(Path(config.store))
+    yield from _access(config)
     yield from _ports(config)
     if config.forward.url:
         yield _endpoint("forward", config.forward.url)
@@ -103,6 +107,7 @@ def _store(folder: Path) -> Iterator[Check]:
             yield _database(folder / name)
     if (folder / CASES).exists():
         yield from _flagged_answers(folder / CASES)
+        yield from _undelivered(folder / CASES)
 
 
 def _owner(folder: Path) -> Check:
@@ -175,6 +180,45 @@ def _flagged_answers(path: Path) -> Iterator[Check]:
         yield Check(name, FINDING, f"{says}; {hint}")
     else:
         yield Check(name, OK, says)
+
+
+def _undelivered(path: Path) -> Iterator[Check]:
+    """Nothing where all is delivered, or where the file cannot be read."""
+    try:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+            statement = "SELECT count(*) FROM outbox WHERE state = 'abandoned'"
+            (count,) = connection.execute(statement).fetchone()
+    except sqlite3.Error:
+        return
+    if count:
+        hint = "`memtrace-otel verdicts --undelivered` says why, `--redeliver` sends them again"
+        yield Check("verdicts sent on", FINDING, f"{count} were not taken; {hint}")
+
+
+def _access(config: Config) -> Iterator[Check]:
+    """Who may come in, in numbers: no name of a token is told."""
+    if not config.auth.is_on:
+        yield Check("authentication", OK, f"off: who reaches {config.server.host} may ask")
+    else:
+        try:
+            directory = read_directory(Path(config.auth.tokens_file))
+        except MemtraceError as error:
+            yield Check("authentication", FINDING, str(error))
+        else:
+            expired = sum(not grant.holds(time.time()) for grant in directory.tokens.values())
+            says = (
+                f"{len(directory.tokens)} tokens ({expired} expired) and "
+                f"{len(directory.certificates)} certificates of {len(directory.tenants())} tenants"
+            )
+            yield Check("authentication", OK, says)
+    if config.tls.is_on:
+        try:
+            check_files(config.tls)
+        except MemtraceError as error:
+            yield Check("tls", FINDING, str(error))
+        else:
+            yield Check("tls", OK, config.tls.certificate)
 
 
 def _ports(config: Config) -> Iterator[Check]:

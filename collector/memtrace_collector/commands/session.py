@@ -23,7 +23,7 @@ TENANT_VARIABLE = "MEMTRACE_TENANT"
 
 @contextlib.contextmanager
 def open_questions(
-    store: str, command: str, settings: Mapping[str, Any] | None = None
+    store: str, command: str, settings: Mapping[str, Any] | None = None, tenant: str = ""
 ) -> Iterator[Questions]:
     """The questions over ``store``: through the API of a running `up`, else opened here.
 
@@ -34,6 +34,7 @@ def open_questions(
         store: as given on the command line.
         command: who asks.
         settings: further settings as typed (``None``: not given). A running `up` has its own.
+        tenant: another than those say; only for whoever can read the folder.
 
     Raises:
         WrongUseError: settings were given, and a running `up` answers.
@@ -50,16 +51,21 @@ def open_questions(
                 f"a running `up` (process {owner.pid}) answers, and it has settings of its own: "
                 f"give it {', '.join(sorted(typed))}, or end it first"
             )
-        token = os.environ.get(TOKEN_VARIABLE) or owner_token.make(owner.key, _tenant())
+        given = "" if tenant else os.environ.get(TOKEN_VARIABLE)
+        token = given or owner_token.make(owner.key, tenant or tenant_asked_for())
         with contextlib.closing(Client(owner.api, token, owner.certificate)) as client:
             yield client
         return
     try:
-        with told(store_folder(config.store)), open_service(config, _tenant()) as service:
+        with (
+            told(store_folder(config.store)),
+            open_service(config, tenant or tenant_asked_for()) as service,
+        ):
             yield service
     finally:
         owner.release()
 
 
-def _tenant() -> str:
+def tenant_asked_for() -> str:
+    """Whose questions the owner of the files asks: ``MEMTRACE_TENANT``."""
     return os.environ.get(TENANT_VARIABLE) or DEFAULT_TENANT
