@@ -80,7 +80,7 @@ class Commits:
     def _arrive(self, done: Future[LogPosition], arrived: asyncio.Future[None]) -> None:
         """In the log's thread."""
         self._done.append((done, arrived))
-        if not self._is_woken:
+        if not self._is_woken and not self._loop.is_closed():
             self._is_woken = True
             self._loop.call_soon_threadsafe(self._deliver)
 

@@ -138,7 +138,6 @@ class ReceiverServer:
             access_log=False,
             log_config=None,
             server_header=False,
-            date_header=False,
             timeout_keep_alive=round(self._limits.idle_seconds),
             timeout_graceful_shutdown=int(DRAIN_SECONDS),
             **options,
