@@ -67,7 +67,7 @@ def postgresql() -> Path:
     """Folder of the programs of a PostgreSQL server, of the newest where there are several."""
     on_path = shutil.which("postgres")
     if on_path:
-        return Path(on_path).parent
+        return Path(on_path).resolve().parent
     # Debian keeps the versions apart and puts none of them on the path
     found = [path for path in _DEBIAN_POSTGRESQL.glob("*/bin") if (path / "initdb").exists()]
     if not found:

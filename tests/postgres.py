@@ -12,9 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import psycopg
-from psycopg import sql
-
 from tests import components
 
 _SERVER_USER = "postgres"
@@ -28,10 +25,13 @@ max_wal_size = 2GB
 autovacuum_naptime = 10s
 log_min_messages = fatal
 """
-_TABLES = (
-    "SELECT ARRAY[schemaname, tablename]::text[] FROM pg_tables WHERE schemaname = 'memtrace'"
-    " AND tablename NOT IN ('migration', 'counter')"
-)
+_EMPTY = """
+DO $$ DECLARE name text; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'memtrace'
+     AND tablename NOT IN ('migration', 'counter')
+  LOOP EXECUTE format('DELETE FROM memtrace.%I', name); END LOOP;
+END $$
+"""
 
 
 class Cluster:
@@ -87,11 +87,10 @@ class Cluster:
     def url(self, database: str) -> str:
         return f"postgresql://test@/{database}?host={self.folder}"
 
-    def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
-        """Run one statement; its rows, if it has any."""
-        with psycopg.connect(self.url(database), autocommit=True) as connection:
-            cursor = connection.execute(statement.encode())
-            return cursor.fetchall() if cursor.description else []
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        """Run one statement."""
+        where = ("-h", str(self.folder), "-U", "test", "-d", database)
+        self._run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", *where, "-c", statement)
 
     def new_database(self, template: str = "template1") -> str:
         """The URL of a new database, a copy of ``template``."""
@@ -104,14 +103,12 @@ class Cluster:
         takes longer than most of them."""
         if self._shared is None:
             self._shared = self.new_database()
-        with psycopg.connect(self._shared) as connection:
-            tables = connection.execute(_TABLES).fetchall()
-            for (table,) in tables:
-                connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(*table)))
+        self.execute(_EMPTY, _database(self._shared))
         return self._shared
 
     def _answers(self) -> bool:
-        return psycopg.pq.PGconn.ping(self.url("postgres").encode()) == psycopg.pq.Ping.OK
+        command = [str(self._binaries / "pg_isready"), "-q", "-h", str(self.folder)]
+        return subprocess.run(command, check=False).returncode == 0
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*_as_server_user(), str(self._binaries / program), *arguments]
@@ -128,3 +125,7 @@ def _as_server_user() -> list[str]:
     if os.geteuid() != 0:
         return []
     return ["setpriv", f"--reuid={_SERVER_USER}", f"--regid={_SERVER_USER}", "--clear-groups"]
+
+
+def _database(url: str) -> str:
+    return url.partition("?")[0].rpartition("/")[2]
