@@ -12,7 +12,7 @@ import openai
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from memtrace_collector.attribution.model.cache import Cache, cache_key
-from memtrace_collector.attribution.model.endpoint import NO_KEY
+from memtrace_collector.attribution.model.clients import client
 from memtrace_collector.attribution.model.similarity import Embedder, EmbeddingError, Vector
 from memtrace_collector.errors import WrongUseError
 
@@ -28,12 +28,7 @@ class EndpointEmbedder:
         self, model: str, *, base_url: str, key: str, timeout_seconds: float, retries: int
     ) -> None:
         self._model = model
-        self._client = openai.OpenAI(
-            api_key=key or NO_KEY,
-            base_url=base_url or None,
-            timeout=timeout_seconds,
-            max_retries=retries,
-        )
+        self._client = client(base_url, key, timeout_seconds, retries)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
         try:

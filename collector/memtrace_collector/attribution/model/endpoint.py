@@ -14,10 +14,9 @@ from openai.types.chat import ChatCompletion
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
 from memtrace_collector.attribution.model.budget import Usage, estimate
+from memtrace_collector.attribution.model.clients import client
 from memtrace_collector.attribution.model.questions import Message
 
-NO_KEY = "none"
-"""Sent where no key is configured: local endpoints ask for none, the client insists on one."""
 FAILURES_UNTIL_PAUSE = 3
 PAUSE_SECONDS = 60.0
 TEMPERATURE = 0.0
@@ -64,12 +63,7 @@ class Endpoint:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model = model
-        self._client = openai.OpenAI(
-            api_key=key or NO_KEY,
-            base_url=base_url or None,
-            timeout=timeout_seconds,
-            max_retries=retries,
-        )
+        self._client = client(base_url, key, timeout_seconds, retries)
         self._slots = threading.BoundedSemaphore(concurrency)
         self._clock = clock
         self._lock = threading.Lock()

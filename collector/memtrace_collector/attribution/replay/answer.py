@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import openai
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 
+from memtrace_collector.attribution.model.clients import client
 from memtrace_collector.attribution.replay.messages import Message
 from memtrace_collector.errors import UnreachableError, WrongUseError
 
@@ -44,12 +45,7 @@ class Endpoint:
 
     def __init__(self, base_url: str, api_key: str = "") -> None:
         self._base_url = base_url
-        self._client = openai.OpenAI(
-            base_url=base_url,
-            api_key=api_key or "none",
-            timeout=TIMEOUT_SECONDS,
-            max_retries=RETRIES,
-        )
+        self._client = client(base_url, api_key, TIMEOUT_SECONDS, RETRIES)
 
     def complete(
         self, model: str, messages: Sequence[Message], parameters: Mapping[str, object]

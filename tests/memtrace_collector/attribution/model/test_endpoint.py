@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memtrace_collector.attribution.model.budget import estimate
+from memtrace_collector.attribution.model.embeddings import EndpointEmbedder
 from memtrace_collector.attribution.model.endpoint import (
     FAILURES_UNTIL_PAUSE,
     PAUSE_SECONDS,
@@ -16,8 +17,12 @@ from memtrace_collector.attribution.model.endpoint import (
     EndpointError,
 )
 from memtrace_collector.attribution.model.questions import Message
+from memtrace_collector.attribution.model.similarity import EmbeddingError
+from memtrace_collector.attribution.replay import answer as replay
+from memtrace_collector.errors import MemtraceError
 from memtrace_collector.settings.model import ModelConfig, key_for
 from tests.instrumentors.openai_stub import OpenAIStub, Reply
+from tests.sinks import sink
 
 PROMPT = (Message("system", "Say something."), Message("user", "Please."))
 
@@ -38,6 +43,24 @@ def test_a_refusal_is_not_tried_again() -> None:
         with pytest.raises(EndpointError, match="no such key"):
             asked.complete(PROMPT, 50)
         assert len(stub.chat_requests) == 1
+
+
+@pytest.mark.fault("F36")
+@pytest.mark.parametrize("status", [302, 307, 308])
+def test_no_redirect_of_an_endpoint_is_followed(status: int) -> None:
+    with sink() as elsewhere, sink(status, elsewhere.url) as redirecting:
+        url = f"{redirecting.url}/v1"
+        with (
+            closing(Endpoint("m", base_url=url, retries=1)) as asked,
+            pytest.raises(EndpointError, match=str(status)),
+        ):
+            asked.complete(PROMPT, 50)
+        with closing(replay.Endpoint(url, "key")) as replaying, pytest.raises(MemtraceError):
+            replaying.complete("m", (), {})
+        embedder = EndpointEmbedder("m", base_url=url, key="", timeout_seconds=5, retries=0)
+        with closing(embedder), pytest.raises(EmbeddingError, match=str(status)):
+            embedder.embed(["text"])
+        assert len(redirecting.bodies) == 3 and elsewhere.bodies == []
 
 
 @pytest.mark.fault("F23")
