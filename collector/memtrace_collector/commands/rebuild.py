@@ -11,7 +11,7 @@ import click
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import on_terminal, print_json, print_line
 from memtrace_collector.config import load, store_folder
-from memtrace_collector.errors import EXIT_FINDING, NotFoundError
+from memtrace_collector.errors import EXIT_FINDING, NotFoundError, WrongUseError
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.runtime import rebuilding
 from memtrace_collector.runtime.exchange import OLD_FOLDER
@@ -25,12 +25,23 @@ MAX_NAMED = 20
 
 @click.command()
 @click.option("--check", is_flag=True, help="Only compare; exit code 1 when a graph differs.")
+@click.option(
+    "--cases",
+    "drop_cases",
+    is_flag=True,
+    help="Afterwards let all flagged answers be judged by the rules again; their ids stay.",
+)
 @store_option
 @config_option
 @format_option()
 @click.pass_context
 def rebuild(
-    ctx: click.Context, check: bool, store: str, config_file: Path | None, output_format: str
+    ctx: click.Context,
+    check: bool,
+    drop_cases: bool,
+    store: str,
+    config_file: Path | None,
+    output_format: str,
 ) -> None:
     """Make the graphs anew from the log, compare them with the live ones, and exchange them.
 
@@ -42,16 +53,21 @@ def rebuild(
     Example:
       memtrace-otel rebuild --check
     """
+    if check and drop_cases:
+        raise WrongUseError("--check changes nothing, so --cases cannot go with it")
     config = load({"store": store}, os.environ, config_file)
     folder = store_folder(config.store)
     if not (folder / LOG_FOLDER).is_dir():
         raise NotFoundError(f"there is no log in {folder}")
     with owned(folder, "rebuild"), told(folder):
         result = rebuilding.rebuild(folder, config, _Progress(folder), swap=not check)
+        dropped = rebuilding.judge_again(folder) if drop_cases else 0
     if output_format == "json":
-        print_json(_document(result, check))
+        print_json(_document(result, check) | {"dropped_verdicts": dropped})
     else:
         _print(result, check)
+        if drop_cases:
+            print_line(f"{dropped} verdicts dropped; the next pass judges them again")
     if not result.is_equal:
         ctx.exit(EXIT_FINDING)
 

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +21,12 @@ from memtrace_collector.runtime.carrying_over import CarriedOver, Scanned, carry
 from memtrace_collector.runtime.exchange import NEW_FOLDER, exchange, finish_exchange
 from memtrace_collector.runtime.fact_writer import sole_writer
 from memtrace_collector.runtime.projecting import record_reader
-from memtrace_collector.runtime.stores import FACTS_FILE, LOG_FOLDER
+from memtrace_collector.runtime.stores import CASES_FILE, FACTS_FILE, LOG_FOLDER
 from memtrace_collector.store.base import FactStore
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
+
+_DAY_NS = 86_400 * 1_000_000_000
 
 Progress = Callable[[str, LogPosition], None]
 """Called with what is being done and how far in the log."""
@@ -48,6 +52,13 @@ class Rebuilt:
     @property
     def is_equal(self) -> bool:
         return not (self.differing or self.old_damage or self.lost_graphs or self.lost_segments)
+
+
+def judge_again(folder: Path) -> int:
+    """Drop what rules concluded and the queue: the flagged answers are looked at anew, and keep
+    their ids. How many verdicts went; the caller owns the folder."""
+    with contextlib.closing(SqliteCaseStore(folder / CASES_FILE)) as cases:
+        return cases.forget_judged("rules")
 
 
 def rebuild(folder: Path, config: Config, progress: Progress, *, swap: bool = True) -> Rebuilt:
@@ -77,7 +88,7 @@ def _rebuild(folder: Path, config: Config, progress: Progress, swap: bool) -> Re
     result = Rebuilt(records=scanned.records)
     with contextlib.closing(SqliteFactStore(new_folder / FACTS_FILE)) as new:
         _project(folder / LOG_FOLDER, new, config, progress)
-        _from_old(folder, new, scanned, result)
+        _from_old(folder, new, scanned, config, progress, result)
         summaries = [each for tenant in _tenants(new, scanned) for each in _graphs(new, tenant)]
         result.graphs = len(summaries)
         result.operations = sum(operations for _, operations in summaries)
@@ -96,27 +107,44 @@ def _project(log_folder: Path, new: SqliteFactStore, config: Config, progress: P
         progress("projecting", new.cursor())
 
 
-def _from_old(folder: Path, new: FactStore, scanned: Scanned, result: Rebuilt) -> None:
+def _from_old(
+    folder: Path,
+    new: SqliteFactStore,
+    scanned: Scanned,
+    config: Config,
+    progress: Progress,
+    result: Rebuilt,
+) -> None:
     """Carry over what only the live store has, and compare; its damage is reported."""
-    unreadable = scanned.unreadable
+    unreadable, now_ns = scanned.unreadable, time.time_ns()
     try:
         with contextlib.closing(_opened(folder)) as old:
+            _project(folder / LOG_FOLDER, old, config, progress)  # what it had not come to
             tenants = _tenants(old, scanned)
             carried = CarriedOver()
             if unreadable:
                 carried = carry_over(old, new, tenants, unreadable)
             result.carried_over = carried.operations
             result.lost_graphs = carried.lost
+            for store in (old, new):
+                _expire_values(store, config, now_ns)
             result.differing = _differing(old, new, tenants)
     except (DamagedError, sqlite3.DatabaseError) as error:
         result.old_damage = str(error)
         result.lost_segments = unreadable.beginning.segment
 
 
+def _expire_values(store: FactStore, config: Config, now_ns: int) -> None:
+    """As of one moment in both stores: the log may hold values that have had their time."""
+    if config.retention.values_days:
+        store.expire_values(now_ns - int(config.retention.values_days * _DAY_NS))
+
+
 def _opened(folder: Path) -> SqliteFactStore:
-    if not (folder / FACTS_FILE).exists():
-        raise DamagedError(f"there is no {FACTS_FILE} in {folder}")
-    return SqliteFactStore(folder / FACTS_FILE)
+    path = folder / FACTS_FILE
+    if not path.exists() or not path.stat().st_size:
+        raise DamagedError(f"{path} is not there, or empty")
+    return SqliteFactStore(path)
 
 
 def _tenants(store: SqliteFactStore, scanned: Scanned) -> list[str]:

@@ -17,7 +17,7 @@ from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
 from memtrace_collector.store.connections import Connections
-from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant
+from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, forget_judged
 from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
@@ -86,6 +86,12 @@ class SqliteCaseStore(SqliteCaseQueue):
                 erased = erase_graph(connection, self.tenant, graph_id)
         self._connections.scrub()
         return erased
+
+    def forget_judged(self, method: str) -> int:
+        """Drop the queue, and the verdicts that a method found with their deliveries, of every
+        tenant: flags are read anew, and cases judged again. How many verdicts went."""
+        with self._connections.transaction() as connection:
+            return forget_judged(connection, method)
 
     def save_verdict(self, verdict: dict[str, object], outbox: Iterable[OutboxEntry]) -> bool:
         """See :meth:`CaseStore.save_verdict`; ``verdict`` needs ``id``, ``revision``,

@@ -47,3 +47,18 @@ def erase_tenant(connection: sqlite3.Connection, tenant: str) -> ErasedCases:
         verdicts=connection.execute("DELETE FROM verdict WHERE tenant = ?", (tenant,)).rowcount,
         outbox=connection.execute("DELETE FROM outbox WHERE tenant = ?", (tenant,)).rowcount,
     )
+
+
+_JUDGED_OUTBOX = (
+    "DELETE FROM outbox WHERE (tenant, case_id, revision) IN (SELECT tenant, case_id, revision"
+    " FROM verdict WHERE json_extract(body, '$.method') = ?)"
+)
+_JUDGED = "DELETE FROM verdict WHERE json_extract(body, '$.method') = ?"
+
+
+def forget_judged(connection: sqlite3.Connection, method: str) -> int:
+    """Drop every tenant's queue, and the verdicts that a method found, with their deliveries."""
+    for statement in ("DELETE FROM task", "DELETE FROM concern", "DELETE FROM read_until"):
+        connection.execute(statement)
+    connection.execute(_JUDGED_OUTBOX, (method,))
+    return connection.execute(_JUDGED, (method,)).rowcount

@@ -24,6 +24,21 @@ def test_a_rebuilt_store_is_the_same_and_keeps_its_verdicts(
     assert "the same as the live store" in run("rebuild").output
 
 
+def test_rules_judge_again_where_asked_and_the_cases_keep_their_ids(
+    ask: Answer, run: Run, imported: Callable[[str], Any]
+) -> None:
+    for name in ("omission", "merged_wrong"):
+        imported(name)
+    before = ask("attribute")
+    assert run("rebuild", "--check", "--cases").exit_code == 2
+    assert ask("rebuild", "--cases")["dropped_verdicts"] == 2
+    assert ask("verdicts") == []
+    again = ask("attribute")
+    assert [(v["id"], v["revision"], v["stage"]) for v in again] == [
+        (v["id"], v["revision"], v["stage"]) for v in before
+    ]
+
+
 def test_a_difference_is_named_and_the_old_files_stay_beside(
     ask: Answer, run: Run, imported: Callable[[str], Any], store: Path
 ) -> None:

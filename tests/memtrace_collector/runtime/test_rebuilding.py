@@ -21,6 +21,7 @@ from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime import exchange
 from memtrace_collector.runtime.exchange import NEW_FOLDER, OLD_FOLDER, finish_exchange
 from memtrace_collector.runtime.rebuilding import Rebuilt, rebuild
+from memtrace_collector.settings.retention import RetentionConfig
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.memtrace_collector.processor.spans import memory_span, request
 
@@ -132,6 +133,27 @@ def test_what_retention_took_is_carried_over(tmp_path: Path, segments: int) -> N
     assert hashes(tmp_path) == before
     with facts(tmp_path) as store:
         assert store.first_position(keys) == places, "only a first copy is ever sent on"
+
+
+@pytest.mark.fault("F29")
+def test_a_backlog_is_projected_before_the_stores_are_compared(tmp_path: Path) -> None:
+    fill(tmp_path, numbered(3))
+    with contextlib.closing(SegmentLog(tmp_path / "log", fsync=False)) as log:
+        log.append(LogRecord("default", 1, "traces", "protobuf", body(8))).result(20)
+    assert rebuilt(tmp_path).is_equal
+    with facts(tmp_path) as store:
+        assert sum(item.operations for item in store.graphs()) == 4
+
+
+@pytest.mark.fault("F29")
+def test_values_that_have_had_their_time_do_not_come_back(tmp_path: Path) -> None:
+    fill(tmp_path, numbered(3))
+    with facts(tmp_path) as store:
+        assert store.expire_values(2**62) == 3
+    before = hashes(tmp_path)
+    settings = Config(store=str(tmp_path), retention=RetentionConfig(values_days=1.0))
+    assert rebuild(tmp_path, settings, lambda what, position: None).is_equal
+    assert hashes(tmp_path) == before
 
 
 @pytest.mark.fault("F29", "F6")
