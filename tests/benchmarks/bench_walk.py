@@ -259,14 +259,18 @@ def measure(folder: Path, case: Case, repeats: int) -> str:
     store.close()
     store = SqliteFactStore(folder / "facts.sqlite3")
     limit = case.max_operations
-    ours: list[tuple[Took, Ancestry]] = []
-    theirs: list[tuple[Took, int]] = []
+    ours: list[Took] = []
+    theirs: list[Took] = []
+    sizes: list[tuple[int, int, int]] = []
     for answer, (graph, number) in [*zip(answers, case.starts)] * repeats:
-        ours.append(took(partial(walk, store, answer, limit)))
-        theirs.append(took(partial(bare.walk, number, _number(graph), limit)))
+        time_of_ours, found = took(partial(walk, store, answer, limit))
+        time_of_theirs, count = took(partial(bare.walk, number, _number(graph), limit))
+        ours.append(time_of_ours)
+        theirs.append(time_of_theirs)
+        sizes.append((nodes(found), len(found.operations), count))
     store.close()
     bare.close()
-    return _row(case.name, ours, theirs)
+    return _row(case.name, ours, theirs, sizes)
 
 
 def walk(store: SqliteFactStore, answer: Operation, max_operations: int) -> Ancestry:
@@ -274,17 +278,15 @@ def walk(store: SqliteFactStore, answer: Operation, max_operations: int) -> Ance
 
 
 def _row(
-    name: str, ours: Sequence[tuple[Took, Ancestry]], theirs: Sequence[tuple[Took, int]]
+    name: str, ours: Sequence[Took], theirs: Sequence[Took], sizes: Sequence[tuple[int, int, int]]
 ) -> str:
-    cpu = sorted(each.cpu for each, _ in ours)
-    wall = sorted(each.wall for each, _ in ours)
-    middle, base = median(cpu), median(each.cpu for each, _ in theirs)
-    size = median(nodes(found) for _, found in ours)
-    operations = median(len(found.operations) for _, found in ours)
+    cpu, wall = sorted(each.cpu for each in ours), sorted(each.wall for each in ours)
+    middle, base = median(cpu), median(each.cpu for each in theirs)
+    size, operations, of_theirs = (median(column) for column in zip(*sizes))
     return (
-        f"{name:36}{size:>8.0f}{operations:>8.0f}{ours[0][0].cpu:>8.1f}"
+        f"{name:36}{size:>8.0f}{operations:>8.0f}{ours[0].cpu:>8.1f}"
         f"{middle:>8.1f}{_p95(cpu):>8.1f}{median(wall):>8.1f}{_p95(wall):>8.1f}"
-        f"{median(count for _, count in theirs):>12.0f}{base:>7.1f}{middle / base:>7.1f}"
+        f"{of_theirs:>12.0f}{base:>7.1f}{middle / base:>7.1f}"
     )
 
 

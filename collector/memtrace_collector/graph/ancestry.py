@@ -133,8 +133,10 @@ class _Walk:
             left = [use for use in uses if use.ref not in plain]
             refs = tuple(ref for ref in refs if ref in plain)
             makers = [only[ref] for ref in refs]
-        if refs:
-            self._parents.setdefault(key, {}).update(dict.fromkeys(makers))
+        if key in self._parents:
+            self._parents[key].update(dict.fromkeys(makers))
+        elif makers:
+            self._parents[key] = dict.fromkeys(makers)
         reached = self._reached.setdefault(graph_id, set())
         for ref, maker in zip(refs, makers):
             if ref not in reached:

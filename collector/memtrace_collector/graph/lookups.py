@@ -14,13 +14,14 @@ from memtrace_collector.graph.trace_tree import TraceTree
 
 _LARGEST_WHOLE = 20_000
 """A graph of more operations is never read whole."""
-_WORTH_READING = 2
-"""A graph is read whole once a walk has asked it for half its size: an operation costs about as
-much to read where it lies as to find by a reference. At worst the work is done twice."""
+_WORTH_READING = 0.7
+"""What finding an operation by a reference costs, beside reading it where it lies. A graph is read
+whole once so much was spent on asking it; a walk whose every step finds one asks for long."""
 _LEAST_ASKED = 512
 """Before, not even the size of the graph is asked for."""
-_CALL = 6
+_CALL = 20
 """What asking costs, whatever is asked for, in references."""
+_NONE: list[Operation] = []
 _Found = dict[str, list[Operation]]
 _Read = Callable[[str, Collection[str]], Mapping[str, list[Operation]]]
 
@@ -142,15 +143,22 @@ class Lookups:
         self, known: _Found, asked: Iterable[str], found: Mapping[str, list[Operation]]
     ) -> dict[int, OperationKey]:
         """Keep what was found; the keys of its operations by their ``id()``."""
-        same: dict[int, Operation] = {}
         keys: dict[int, OperationKey] = {}
+        known_before: dict[int, Operation] = {}
         for operation in chain.from_iterable(found.values()):
-            if id(operation) not in same:
+            if id(operation) not in keys:
                 key = operation.key
-                same[id(operation)] = kept = self._operations.setdefault(key, operation)
-                keys[id(kept)] = key
+                kept = self._operations.setdefault(key, operation)
+                keys[id(operation)] = keys[id(kept)] = key
+                if kept is not operation:
+                    known_before[id(operation)] = kept
         for name in asked:
-            known[name] = [same[id(operation)] for operation in found.get(name, ())]
+            operations = found.get(name, _NONE)
+            known[name] = (
+                [known_before.get(id(item), item) for item in operations]
+                if known_before
+                else operations
+            )
         return keys
 
     def read_operations(self, wanted: Mapping[OperationKey, tuple[str, ...]]) -> None:
