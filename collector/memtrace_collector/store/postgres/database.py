@@ -38,6 +38,9 @@ _TRY_AGAIN = (errors.SerializationFailure, errors.DeadlockDetected)
 class Database:
     """Opens the database and brings its tables up to date; :meth:`close` when done.
 
+    A connection keeps settings and temporary tables: a pooler in between has to give each its
+    own session (PgBouncer: ``pool_mode = session``).
+
     Args:
         dsn: a ``postgresql://`` URL, or ``key=value`` pairs, as libpq takes them.
         part: the tables that are used.

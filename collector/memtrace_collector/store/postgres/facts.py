@@ -15,7 +15,7 @@ from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFac
 from memtrace_collector.log.position import ELSEWHERE, START, LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied, Change, Changes, ErasedFacts
-from memtrace_collector.store.postgres import erase, erasures, graphs, keys, upkeep
+from memtrace_collector.store.postgres import erase, erasures, graphs, keys, search, upkeep
 from memtrace_collector.store.postgres.batch import Batch, gather
 from memtrace_collector.store.postgres.database import Connection, Database
 from memtrace_collector.store.postgres.erasures import Erasure
@@ -145,8 +145,10 @@ class PostgresFactStore(PostgresGraphReader):
     def tidy(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            if not self._database.transaction(self._index_some):
-                self._grown = set()
+            if self._database.transaction(self._index_some):
+                continue
+            self._grown = set()
+            if not self._database.transaction(search.make_some_searchable):
                 return False
         return True
 

@@ -3,7 +3,7 @@
 Texts are split by :mod:`memtrace_collector.graph.terms`, as in every store, and ranked by BM25
 over the graph's own texts (k1 1.2, b 0.75, a term's weight as SQLite's FTS5 computes it); equals
 by reference. Each term is led by its graph, so that the index of one graph's terms is a stretch
-of the whole. What is searched is made when somebody searches the graph, by whoever that is.
+of the whole. A text is taken in when nothing comes in, or by whoever searches its graph before.
 """
 
 from __future__ import annotations
@@ -94,6 +94,12 @@ def search(
         lambda connection: connection.execute(_FOUND, parameters, binary=True).fetchall()
     )
     return [Found(*row) for row in rows]
+
+
+def make_some_searchable(connection: Connection) -> bool:
+    """Take in some values of whatever graph that are not; False when there are none."""
+    row = connection.execute("SELECT graph FROM unindexed LIMIT 1").fetchone()
+    return row is not None and _make_searchable(connection, row[0])
 
 
 def _make_searchable(connection: Connection, graph: int) -> bool:

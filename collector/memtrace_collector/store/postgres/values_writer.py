@@ -1,4 +1,4 @@
-"""Values of one batch into PostgreSQL. What is searched is made when it is searched for."""
+"""Values of one batch into PostgreSQL. What is searched is made later."""
 
 from __future__ import annotations
 

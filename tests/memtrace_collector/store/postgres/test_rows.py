@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from msgspec import structs
 
@@ -84,3 +85,17 @@ def test_who_reads_a_whole_graph_can_ask_for_more_meanwhile(store: PostgresFactS
         for each in reading:
             assert next(each) == items[number]
         assert store.producers(GRAPH, [f"mem:s:{number}@a"])
+
+
+def test_texts_are_taken_in_while_nothing_comes_in(
+    store: PostgresFactStore, postgres_url: str
+) -> None:
+    texts = {f"msg:{n}@a": f"tea number {n}" for n in range(2_500)}
+    store.apply([(LogPosition(1, 0), item) for item in facts(ADDED, values=texts)], END)
+    while store.tidy(0.1):
+        pass
+    with psycopg.connect(postgres_url) as connection:
+        for table, rows in (("unindexed", 0), ("value_text", 2_500)):
+            counted = connection.execute(f"SELECT count(*) FROM memtrace.{table}".encode())
+            assert counted.fetchone() == (rows,)
+    assert [value.ref for value in store.search_values(GRAPH, "1234")] == ["msg:1234@a"]
