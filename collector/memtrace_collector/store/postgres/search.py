@@ -2,8 +2,9 @@
 
 Texts are split by :mod:`memtrace_collector.graph.terms`, as in every store, and ranked by BM25
 over the graph's own texts (k1 1.2, b 0.75, a term's weight as SQLite's FTS5 computes it); equals
-by reference. Each term is led by its graph, so that the index of one graph's terms is a stretch
-of the whole. A text is taken in when nothing comes in, or by whoever searches its graph before.
+by reference. SQLite weighs terms over all graphs: with several, the order may differ in that.
+Each term is led by its graph, so that the index of one graph's terms is a stretch of the whole.
+A text is taken in when nothing comes in, or by whoever searches its graph before.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _LONGEST_TERM = 500
 """In characters; what goes on longer is found by its beginning."""
 _MOST_TEXT_BYTES = 500_000
 """Of a text's terms, about half of what a tsvector may hold."""
+_SCOPE_TERMS = 2
+"""By which SQLite's index takes every text for longer."""
 _PENDING = (
     "DELETE FROM unindexed WHERE (graph, key) IN (SELECT graph, key FROM unindexed"
     " WHERE graph = %s LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING key"
@@ -116,7 +119,8 @@ def _make_searchable(connection: Connection, graph: int) -> bool:
 def _text_row(graph: int, key: bytes, ref: bytes, body: bytes) -> tuple[int, bytes, str, int, str]:
     value = Value(graph_id="", ref=ref.decode(), content=encoding.content(body))
     found = terms(content.plain_text(value))
-    return graph, key, value.ref.partition(":")[0], len(found), _vector(graph, found)
+    length = _SCOPE_TERMS + len(found)
+    return graph, key, value.ref.partition(":")[0], length, _vector(graph, found)
 
 
 def _vector(graph: int, found: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import psycopg
@@ -11,6 +12,7 @@ from msgspec import structs
 from memtrace_collector.graph.facts import Flag, Sequence, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.quarantine import BAD_DATA
+from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.postgres.facts import PostgresFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
 
@@ -99,3 +101,18 @@ def test_texts_are_taken_in_while_nothing_comes_in(
             counted = connection.execute(f"SELECT count(*) FROM memtrace.{table}".encode())
             assert counted.fetchone() == (rows,)
     assert [value.ref for value in store.search_values(GRAPH, "1234")] == ["msg:1234@a"]
+
+
+@pytest.mark.parametrize(
+    "query", ["tea", "coffees and the teas", "berlin pizza", "東京 kafé", "no"]
+)
+def test_texts_of_one_graph_are_ranked_as_in_memory(store: PostgresFactStore, query: str) -> None:
+    rng = random.Random(5)
+    words = ("tea", "teas", "teapot", "coffee", "and the", "no", "Berlin pizza", "東京都に", "café")
+    texts = {f"msg:{n}@a": " ".join(rng.choices(words, k=rng.randrange(1, 30))) for n in range(80)}
+    said = facts(ADDED, values=texts)
+    store.apply([(LogPosition(1, 0), item) for item in said], END)
+    expected = InMemoryFactStore.of(said).search_values(GRAPH, query, limit=50)
+    assert [each.ref for each in store.search_values(GRAPH, query, limit=50)] == [
+        each.ref for each in expected
+    ]
