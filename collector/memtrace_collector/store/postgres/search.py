@@ -62,7 +62,7 @@ best AS (
    GROUP BY key)
 SELECT v.ref, v.cut, v.verified, v.content
   FROM best JOIN value v ON v.graph = %(graph)s AND v.key = best.key
- ORDER BY round(best.score::numeric, 9) DESC, v.ref LIMIT %(limit)s
+ ORDER BY best.score DESC, v.ref LIMIT %(limit)s
 """
 
 
