@@ -132,12 +132,14 @@ class GuardedConnection(CertificateProtocol):
         limits = self._limits
         if self._phase == "head":
             self._watch("head", limits.header_seconds)
-        elif self._phase == "idle":
-            # between requests uvicorn watches, unless the answer came before the body had ended
-            rested = self._watched == "rest"
-            self._watch("idle" if rested else None, limits.idle_seconds)
-        elif self._is_answering:
+        elif self._phase == "body" and self._is_answering:
             self._watch("body", _TICK_SECONDS)
+        elif self._is_answering:
+            self._watch(None)
+        elif self._phase == "idle":
+            # empty lines begin no request: they put off neither deadline
+            if self._watched != "head":
+                self._watch("idle", limits.idle_seconds)
         else:
             self._watch("rest", limits.drain_seconds)
 
