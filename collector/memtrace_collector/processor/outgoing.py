@@ -13,6 +13,7 @@ from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.sources import Source, resolve_sources
 from memtrace_collector.log.format import LogRecord, Signal
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.otlp.blanking import is_blank
 from memtrace_collector.otlp.halving import without_empty
 from memtrace_collector.otlp.identity import has_valid_ids
 from memtrace_collector.otlp.slices import Slices, split
@@ -79,7 +80,7 @@ class Outgoing:
         Raises:
             InvalidRequestError: the record cannot be read, so nothing can be taken off it.
         """
-        if record.signal == "control":
+        if record.signal == "control" or is_blank(record.body, record.encoding):
             return None
         if not self._reader.concerns_us(record):
             return self._unchanged(record)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from memtrace_collector.otlp.blanking import blank_all, blank_json, blank_protobuf
+from memtrace_collector.otlp.blanking import blank_all, blank_json, blank_protobuf, is_blank
 from memtrace_collector.receiver.decode import decode
 
 SHAPES = st.lists(st.lists(st.integers(0, 3), max_size=3), max_size=3)
@@ -48,6 +48,11 @@ def left(message: Any, signal: str = "traces") -> list[int]:
     ]
 
 
+def left_resources(body: bytes, signal: str) -> int:
+    message = decode(signal, "protobuf", body)  # type: ignore[arg-type]
+    return len(message.resource_spans if signal == "traces" else message.resource_logs)
+
+
 def total(shape: list[list[int]]) -> int:
     return sum(count for scopes in shape for count in scopes)
 
@@ -67,6 +72,7 @@ def test_protobuf_keeps_exactly_what_stays(
     if len(stays) == total(shape):
         assert blanked == body
     assert blank_protobuf(blanked, lambda _: False) == blanked
+    assert is_blank(blanked, "protobuf") == (bool(shape) and not left_resources(blanked, signal))
 
 
 @settings(max_examples=200, deadline=None)
@@ -102,6 +108,7 @@ def test_a_request_can_go_whole_whatever_its_size(size: int) -> None:
         assert len(blanked) == size
         assert b"x" not in blanked
         if size > 1:
+            assert is_blank(blanked, encoding)  # type: ignore[arg-type]
             assert left(decode("traces", encoding, blanked)) == []  # type: ignore[arg-type]
 
 
