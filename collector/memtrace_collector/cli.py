@@ -32,6 +32,7 @@ COMMANDS = {
     "mcp": "memtrace_collector.commands.mcp:mcp",
     "demo": "memtrace_collector.demo.command:demo",
     "bench": "memtrace_collector.commands.bench:bench",
+    "erase": "memtrace_collector.commands.erase:erase",
     "rebuild": "memtrace_collector.commands.rebuild:rebuild",
     "canary": "memtrace_collector.commands.canary:canary",
     "doctor": "memtrace_collector.commands.doctor:doctor",

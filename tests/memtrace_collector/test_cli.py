@@ -31,6 +31,7 @@ DESIGNED = [
     "mcp",
     "demo",
     "bench",
+    "erase",
     "rebuild",
     "canary",
     "doctor",
