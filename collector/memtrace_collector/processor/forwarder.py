@@ -2,16 +2,17 @@
 
 Several requests are under way at once, small records together in one. The cursor of a
 destination moves only over what the destination has answered for good, without gaps. While it
-does not answer, no more than a few requests are held in memory: the log is the queue. A crash
+does not answer nothing is held in memory but positions: the log is the queue. A crash
 between delivery and cursor sends the requests once more that were under way.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,16 +156,19 @@ class Forwarder:
         for parcel in self._window.waiting():
             if now.is_over:
                 break
+            parcel.take_up(self._pieces_of(parcel))
             self._submit(parcel, now)
         durable_end = read_durable_end(self._folder)
         position = self._read_to()
-        for parcel in self._parcels(position, now):
+        for parcel in self._parcels(self._settled(position, now)):
             self._window.parcels.append(parcel)
             position = parcel.end
             self._submit(parcel, now)
             if now.is_over:
                 break
         self._settle_all(now)
+        for parcel in self._window.waiting():
+            parcel.put_back()
         if (
             durable_end is not None
             and durable_end > position
@@ -208,10 +212,19 @@ class Forwarder:
                 self._cursors.set_cursor(self._cursor, position)
         return position
 
-    def _parcels(self, position: LogPosition, now: _Pass) -> Iterator[Parcel]:
-        """What is durable and settled behind ``position``, as requests."""
-        projected = self._store.cursor()
+    def _parcels(self, entries: Iterable[Entry]) -> Iterator[Parcel]:
+        """What is sent of these records, as requests."""
         parcel = Open(self._merge_bytes)
+        for entry in entries:
+            tenant, payload = entry.record.tenant, self._prepare(entry)
+            if not parcel.takes(tenant, payload):
+                yield from parcel.closed()
+            parcel.add(tenant, payload, entry.position, entry.next)
+        yield from parcel.closed()
+
+    def _settled(self, position: LogPosition, now: _Pass) -> Iterator[Entry]:
+        """What is durable and projected, or has waited for that, from ``position`` on."""
+        projected = self._store.cursor()
         for entry in read(self._folder, position, on_missed=self._missed):
             if now.is_over:
                 return
@@ -219,16 +232,18 @@ class Forwarder:
                 projected = self._store.cursor()
                 if entry.next > projected and not self._has_waited(entry):
                     now.unsettled = True
-                    break
-            tenant, payload = entry.record.tenant, self._prepare(entry)
-            if not parcel.takes(tenant, payload):
-                yield from parcel.closed()
-            parcel.add(tenant, payload, entry.position, entry.next)
-        yield from parcel.closed()
+                    return
+            yield entry
 
     def _missed(self, missed: Missed) -> None:
         report_missed(missed)
         self._metrics.add("memtrace.log.missed", missed.segments, reader="forward")
+
+    def _pieces_of(self, parcel: Parcel) -> Iterator[Payload]:
+        """What a parcel holds, as it is in the log by now: some of it may have been erased."""
+        entries = read(self._folder, parcel.first, on_missed=self._missed)
+        again = itertools.takewhile(lambda entry: entry.position < parcel.end, entries)
+        return (piece for part in self._parcels(again) for piece in part.pieces)
 
     def _has_waited(self, entry: Entry) -> bool:
         return time.time_ns() - entry.record.time_ns >= self._settle_ns

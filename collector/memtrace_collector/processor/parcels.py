@@ -7,7 +7,7 @@ protobuf merges messages.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,25 +25,37 @@ class Payload(NamedTuple):
 
 @dataclass(slots=True)
 class Parcel:
-    """One request, until it is answered for good; without pieces it is.
+    """One request, until it is answered for good.
 
     ``pieces``: the request, or the parts into which a destination made us cut it.
     ``end``: the position behind its last log record.
+    ``is_put_back``: it is to be read from the log again, and not held until then.
     """
 
     pieces: deque[Payload]
     first: LogPosition
     end: LogPosition
     records: int
+    is_put_back: bool = False
 
     @property
     def is_done(self) -> bool:
-        return not self.pieces
+        return not (self.pieces or self.is_put_back)
 
     @property
     def size(self) -> int:
         """Bytes that are still to be sent."""
         return sum(len(piece.body) for piece in tuple(self.pieces))
+
+    def put_back(self) -> None:
+        """Hold its positions only."""
+        self.pieces.clear()
+        self.is_put_back = True
+
+    def take_up(self, pieces: Iterable[Payload]) -> None:
+        """Hold what is to be sent, as it is in the log by now."""
+        self.pieces = deque(pieces)
+        self.is_put_back = False
 
 
 @dataclass(slots=True)
