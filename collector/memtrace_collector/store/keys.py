@@ -18,6 +18,8 @@ from memtrace_collector.graph.references import acted_on, used_by
 
 _HALF = 32
 _HALF_MASK = (1 << _HALF) - 1
+_SIGN = 1 << _HALF - 1
+_MODULUS = 1 << 2 * _HALF
 _KEYS_KEPT = 1 << 14
 _MET = crc32(b"met")
 _NUMBER_BITS = 40
@@ -58,7 +60,8 @@ def ref_key(ref: str) -> int:
     encoded = ref.encode()
     cut = encoded.rfind(b"@")
     record = crc32(encoded[:cut] if cut > 0 else encoded)
-    return _signed(record << _HALF | crc32(encoded[cut + 1 :]))
+    key: int = record << _HALF | crc32(encoded[cut + 1 :])
+    return key - _MODULUS if record >= _SIGN else key  # _signed, in line: this runs for each
 
 
 def record_refs(record: str) -> tuple[int, int]:
@@ -123,4 +126,4 @@ def _digest(tenant: str, name: str, size: int) -> bytes:
 
 def _signed(key: int) -> int:
     """As SQLite's integers are; the order within one upper half stays."""
-    return key - (1 << 64) if key >> 63 else key
+    return key - _MODULUS if key >> 63 else key

@@ -87,6 +87,8 @@ class _Shared:
             self.values = SqliteValues(
                 self.files.values, cache_kib=cache_kib // 4, writable=writable
             )
+            if writable:
+                _read_again_if_lost(self.connections, self.values.epoch)
             opened.pop_all()
         self.users = UserIndex(self.connections)
 
@@ -259,6 +261,19 @@ class SqliteFactStore(SqliteGraphReader):
     def _nth(self, statement: str, after: int, limit: int) -> int | None:
         row = self._connections.query(statement, (self.tenant, after, limit - 1)).fetchone()
         return int(row[0]) if row else None
+
+
+def _read_again_if_lost(connections: Connections, values_epoch: int) -> None:
+    """Facts whose values are in no file any more: the log has both, and starts over."""
+    with connections.transaction() as connection:
+        known = connection.execute(
+            "SELECT value FROM counter WHERE name = 'values_epoch'"
+        ).fetchone()
+        if known is not None and known[0] != values_epoch:
+            connection.execute("DELETE FROM cursor WHERE name = ?", (_PROJECTION,))
+        connection.execute(
+            "INSERT OR REPLACE INTO counter VALUES ('values_epoch', ?)", (values_epoch,)
+        )
 
 
 def _put_cursor(connection: sqlite3.Connection, name: str, position: LogPosition) -> None:

@@ -191,7 +191,8 @@ class SqliteValues:
 def _put_in_graph(
     connection: sqlite3.Connection, graph: int, wanted: dict[str, TimedValue]
 ) -> None:
-    rows = connection.execute(_OF_REFS, _wanted(graph, wanted)).fetchall()
+    ref_keys = {ref: keys.ref_key(ref) for ref in wanted}
+    rows = connection.execute(_OF_REFS, (json_list(ref_keys.values()), graph)).fetchall()
     beaten: list[tuple[int, str]] = []
     for row in rows:
         stored = _stored("", "", row)
@@ -224,7 +225,7 @@ def _put_in_graph(
     )
     connection.executemany(
         "INSERT INTO value_of VALUES (?,?,?)",
-        sorted((graph, keys.ref_key(item.value.ref), number) for number, item in numbered),
+        sorted((graph, ref_keys[item.value.ref], number) for number, item in numbered),
     )
     connection.execute("UPDATE graph SET last = ? WHERE id = ?", (numbered[-1][0], graph))
 

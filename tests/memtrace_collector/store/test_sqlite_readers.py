@@ -159,6 +159,19 @@ def test_the_full_text_of_other_values_is_not_taken_for_that_of_these(tmp_path: 
         assert [item.ref for item in store.search_values(GRAPH, "coffee")] == ["msg:9@a"]
 
 
+def test_when_the_values_are_lost_the_log_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "facts.db"
+    with closing(SqliteFactStore(path)) as store:
+        put(store)
+    with closing(SqliteFactStore(path)) as store:
+        assert store.cursor() == LogPosition(1, 2)
+    files_of(path).values.unlink()
+    with closing(SqliteFactStore(path)) as store:
+        assert store.cursor() == START and store.size(GRAPH) == 1
+        put(store)
+        assert store.size(GRAPH) == 1 and store.values(GRAPH, TEXTS).keys() == TEXTS.keys()
+
+
 def test_a_search_is_complete_for_its_graph_while_the_index_lags(tmp_path: Path) -> None:
     with closing(SqliteFactStore(tmp_path / "facts.db")) as store:
         for number in range(3):
