@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 
 from memtrace_collector.access import owner_token
@@ -19,7 +21,7 @@ from memtrace_collector.access.tls import certificate_text, check_files
 from memtrace_collector.api import server as api
 from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service
-from memtrace_collector.config import Config, store_folder
+from memtrace_collector.config import Config, is_database, store_folder
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.exporter.outbox import OutboxSender
 from memtrace_collector.processor.forwarder import Forwarder, Stores
@@ -29,10 +31,14 @@ from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder
 from memtrace_collector.runtime.destination import open_destination
 from memtrace_collector.runtime.judges import Judges
+from memtrace_collector.runtime.keeping import log_retention
+from memtrace_collector.runtime.logless import LoglessData
 from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.projecting import Apart, record_reader
+from memtrace_collector.runtime.roles import UP, Role
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
 from memtrace_collector.runtime.tenants import Tenants
+from memtrace_collector.runtime.text_indexing import TextIndexing
 from memtrace_collector.settings.tls import TlsConfig
 from memtrace_collector.telemetry.metrics import NULL_METRICS
 from memtrace_collector.telemetry.prometheus import Telemetry
@@ -48,27 +54,38 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with, neve
 
 @contextlib.contextmanager
 def open_service(config: Config, tenant: str = DEFAULT_TENANT) -> Iterator[Service]:
-    """A tenant's questions over a folder that the caller owns, for one command."""
-    data = DataFolder(store_folder(config.store), config, NULL_METRICS)
-    with (
-        contextlib.closing(data),
-        contextlib.closing(Judges(config, store_folder(config.store), NULL_METRICS)) as judges,
-        contextlib.closing(Tenants(data, config, judges, NULL_METRICS, lambda: ())) as tenants,
-    ):
+    """A tenant's questions over a database, or a folder that the caller owns, for one command."""
+    with contextlib.ExitStack() as parts:
+        if is_database(config.store):
+            folder = Path(parts.enter_context(tempfile.TemporaryDirectory()))
+            data: DataFolder | LoglessData = LoglessData(config.store)
+        else:
+            folder = store_folder(config.store)
+            data = DataFolder(folder, config, NULL_METRICS)
+        parts.callback(data.close)
+        judges = parts.enter_context(contextlib.closing(Judges(config, folder, NULL_METRICS)))
+        tenants = Tenants(data, config, judges, NULL_METRICS, lambda: ())
+        parts.callback(tenants.close)
         data.project()
         yield tenants.of(tenant).service
 
 
 class App:
-    """`memtrace-otel up`: a context manager; inside it everything runs.
+    """`memtrace-otel up`, or a part of it: a context manager; inside it everything runs.
+
+    Args:
+        role: the parts.
+        folder: of the log, where the store is a database; None: the store is the folder.
 
     Raises on entering:
-        MemtraceError: a port is taken, the folder is in use or damaged.
+        MemtraceError: a port is taken, the folder is in use or damaged, nobody answers where the
+            store is.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, role: Role = UP, folder: Path | None = None) -> None:
         self._config = config
-        self._folder = store_folder(config.store)
+        self._role = role
+        self._folder = folder
         self._addresses: Json = {}
         self._known: Authenticator | None = None
         self._stages: list[Stage] = []
@@ -80,7 +97,8 @@ class App:
             self._known.reload()
 
     def addresses(self) -> Json:
-        """Where it listens: ``otlp_grpc``, ``otlp_http``, ``api``; with pid, store, forward."""
+        """Where it listens: ``api``, and ``otlp_grpc``, ``otlp_http`` where it receives; with pid,
+        store, forward."""
         return self._addresses
 
     def __enter__(self) -> App:
@@ -98,36 +116,65 @@ class App:
         self._parts.close()
 
     def _start(self, parts: contextlib.ExitStack) -> None:
-        config = self._config
+        config, role = self._config, self._role
         check_files(config.tls)
-        ownership = parts.enter_context(owned(self._folder, "up"))
         telemetry = Telemetry(importlib.metadata.version("memtrace-otel"))
         parts.callback(telemetry.close)
         key = owner_token.new_key()
         known = Authenticator(config.auth.path, key, metrics=telemetry)
         self._known = known
-        data = DataFolder(self._folder, config, telemetry, Apart, known)
+        folder = self._folder_of_its_own(parts)
+        ownership = parts.enter_context(owned(folder, role.command))
+        logged = DataFolder(folder, config, telemetry, Apart, known) if role.has_log else None
+        data = logged or LoglessData(config.store)
         parts.callback(self._close, data.close)
-        parts.callback(data.log.close)
-        judges = Judges(config, self._folder, telemetry)
+        if logged is not None:
+            parts.callback(logged.log.close)
+        judges = Judges(config, folder, telemetry)
         parts.callback(self._close, judges.close)
         tenants = Tenants(data, config, judges, telemetry, known.tenants)
         parts.callback(self._close, tenants.close)
-        gauges.install(telemetry, data, tenants, FORWARD_CURSOR if config.forward.url else None)
-        self._run(parts, Stage("invariants", tenants.watch))
-        if config.forward.url:
-            self._start_forwarding(parts, data, tenants, telemetry)
-        self._run(parts, Stage("worker", tenants.work))
-        parts.callback(lambda: data.projection.stop(self._to_drain()))
-        http = self._start_api(parts, tenants, telemetry, data.projection.missing)
-        limits = Limits(connections=config.server.max_connections)
-        receiver = ReceiverServer(data.ingest, _listen(config), limits)
-        with _listening():
-            receiver.start()
-        parts.callback(receiver.stop)
-        self._addresses = self._bound(receiver, http)
+        forwards = role.receives and config.forward.url
+        gauges.install(telemetry, logged, tenants, FORWARD_CURSOR if forwards else None)
+        self._start_stages(parts, data, tenants, telemetry)
+        missing = _nothing_missing
+        if logged is not None:
+            projection = logged.projection
+            parts.callback(lambda: projection.stop(self._to_drain()))
+            missing = projection.missing
+        http = self._start_api(parts, tenants, telemetry, missing)
+        self._addresses = self._bound(http)
+        if logged is not None and role.receives:
+            self._addresses |= self._start_receiver(parts, logged)
         url = _local_url(http.address, config.tls)
-        ownership.announce(Owner(os.getpid(), "up", url, key, certificate_text(config.tls)))
+        ownership.announce(Owner(os.getpid(), role.command, url, key, certificate_text(config.tls)))
+
+    def _folder_of_its_own(self, parts: contextlib.ExitStack) -> Path:
+        """The folder of the log; without one, of what a model said, for as long as this runs."""
+        if not self._role.has_log:
+            return Path(parts.enter_context(tempfile.TemporaryDirectory()))
+        return self._folder or store_folder(self._config.store)
+
+    def _start_stages(
+        self,
+        parts: contextlib.ExitStack,
+        data: DataFolder | LoglessData,
+        tenants: Tenants,
+        telemetry: Telemetry,
+    ) -> None:
+        """What works in the background, back to front."""
+        if self._role.watches:
+            self._run(parts, Stage("invariants", tenants.watch))
+            self._run(parts, Stage("text index", TextIndexing(data.facts, telemetry).run))
+        if isinstance(data, DataFolder):
+            forwarded = FORWARD_CURSOR if self._config.forward.url else None
+            keeping = log_retention(data, self._config, telemetry, forwarded)
+            self._run(parts, Stage("retention", keeping.run))
+            self._run(parts, Stage("erasing", data.eraser.run))
+        if self._config.forward.url:
+            self._start_sending(parts, data, tenants, telemetry)
+        if self._role.works:
+            self._run(parts, Stage("worker", tenants.work))
 
     def _run(self, parts: contextlib.ExitStack, stage: Stage) -> None:
         stage.start()
@@ -147,19 +194,22 @@ class App:
         if not any(stage.is_alive for stage in self._stages):
             close()
 
-    def _start_forwarding(
+    def _start_sending(
         self,
         parts: contextlib.ExitStack,
-        data: DataFolder,
+        data: DataFolder | LoglessData,
         tenants: Tenants,
         telemetry: Telemetry,
     ) -> None:
         forward = self._config.forward
         destination = open_destination(DESTINATION, forward)
         parts.callback(self._close, destination.close)
-        sender = OutboxSender(tenants.outboxes, destination, metrics=telemetry)
-        self._run(parts, Stage("outbox", sender.run))
-        self._drain(parts, "outbox", lambda: sender.is_held_up or sender.is_empty())
+        if self._role.works:
+            sender = OutboxSender(tenants.outboxes, destination, metrics=telemetry)
+            self._run(parts, Stage("outbox", sender.run))
+            self._drain(parts, "outbox", lambda: sender.is_held_up or sender.is_empty())
+        if not self._role.receives or isinstance(data, LoglessData):
+            return
         forwarder = Forwarder(
             data.log_folder,
             Stores(data.facts, data.cases),
@@ -175,6 +225,20 @@ class App:
             "forwarding",
             lambda: forwarder.is_held_up or data.cases.cursor(FORWARD_CURSOR) >= data.log.end,
         )
+
+    def _start_receiver(self, parts: contextlib.ExitStack, data: DataFolder) -> Json:
+        """Where it listens."""
+        config = self._config
+        limits = Limits(connections=config.server.max_connections)
+        receiver = ReceiverServer(data.ingest, _listen(config), limits)
+        with _listening():
+            receiver.start()
+        parts.callback(receiver.stop)
+        host = _in_url(config.server.host)
+        return {
+            "otlp_grpc": f"{host}:{receiver.grpc_port}",
+            "otlp_http": f"{_scheme(config.tls)}://{host}:{receiver.http_port}",
+        }
 
     def _start_api(
         self,
@@ -197,16 +261,18 @@ class App:
         parts.callback(http.stop)
         return http
 
-    def _bound(self, receiver: ReceiverServer, http: api.ApiServer) -> Json:
+    def _bound(self, http: api.ApiServer) -> Json:
         host, scheme = _in_url(self._config.server.host), _scheme(self._config.tls)
         return {
             "pid": os.getpid(),
-            "store": str(self._folder),
-            "otlp_grpc": f"{host}:{receiver.grpc_port}",
-            "otlp_http": f"{scheme}://{host}:{receiver.http_port}",
+            "store": str(self._folder or self._config.store.rpartition("@")[2]),
             "api": f"{scheme}://{host}:{http.address[1]}",
             "forward": self._config.forward.url,
         }
+
+
+def _nothing_missing() -> str:
+    return ""
 
 
 @contextlib.contextmanager

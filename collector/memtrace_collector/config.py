@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from memtrace_collector.errors import ConfigError, NotInThisVersionError
+from memtrace_collector.errors import ConfigError, NotInThisVersionError, WrongUseError
 from memtrace_collector.settings.attribution import AttributionConfig, check_model
 from memtrace_collector.settings.auth import AuthConfig, check_exposure
 from memtrace_collector.settings.checks import is_loopback
@@ -27,6 +27,7 @@ from memtrace_collector.settings.server import ServerConfig
 from memtrace_collector.settings.tls import TlsConfig
 
 DEFAULT_STORE = "./memtrace-data"
+DATABASES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,8 @@ class Config:
 
     def validate(self) -> None:
         """Raise ConfigError (or NotInThisVersionError) for the first setting that cannot be."""
-        store_folder(self.store)
+        if not is_database(self.store):
+            store_folder(self.store)
         self.server.validate()
         self.tls.validate()
         check_exposure(self.server, self.auth, self.tls)
@@ -144,12 +146,22 @@ def _flatten(section: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str
             yield path, value
 
 
+def is_database(store: str) -> bool:
+    """Whether a ``--store`` names a database rather than a folder."""
+    return store.startswith(DATABASES)
+
+
 def store_folder(store: str) -> Path:
     """The folder a ``--store`` names."""
+    if is_database(store):
+        raise WrongUseError(
+            "this needs a folder; a postgresql:// store is fed by `memtrace-otel process`, judged "
+            "by `work` and shown by `serve`"
+        )
     if "://" in store:
         raise NotInThisVersionError(
-            f"{store.partition('://')[0]}:// stores are not in this version; "
-            "give --store a folder (SQLite)"
+            f"{store.partition('://')[0]}:// stores are not in this version; give --store a folder "
+            "(SQLite) or postgresql://"
         )
     if not store:
         raise ConfigError("store: the name of the folder is empty")

@@ -52,6 +52,12 @@ class Up:
         response.raise_for_status()
         return response.json()
 
+    def send(self, path: str, body: dict[str, Any]) -> Any:
+        url = f"{self.addresses['api']}/api/v1{path}"
+        response = httpx.post(url, json=body, timeout=60)
+        response.raise_for_status()
+        return response.json()
+
     def metrics(self) -> str:
         return httpx.get(f"{self.addresses['api']}/metrics", timeout=20).text
 
@@ -67,9 +73,15 @@ class Up:
 
 def start_up(store: Path, *arguments: str, **more: str) -> Up:
     """Start `up` on free ports and wait for the line that says where it listens."""
-    ports = ("--grpc-port", "0", "--http-port", "0", "--api-port", "0")
-    line = command("up", "--store", str(store), "--format", "json", *ports, *arguments)
-    with (store.parent / f"{store.name}.up.log").open("a") as log:
+    receiving = ("--grpc-port", "0", "--http-port", "0")
+    return start("up", store, "--store", str(store), *receiving, *arguments, **more)
+
+
+def start(role: str, name: Path, *arguments: str, **more: str) -> Up:
+    """Start a part of `up` with its API on a free port; what it logs stands beside ``name``."""
+    line = command(role, "--format", "json", "--api-port", "0", *arguments)
+    log_file = name.parent / f"{name.name}.up.log"
+    with log_file.open("a") as log:
         process = subprocess.Popen(
             line, stdout=subprocess.PIPE, stderr=log, text=True, env=environment(**more)
         )
@@ -77,7 +89,7 @@ def start_up(store: Path, *arguments: str, **more: str) -> Up:
     announced = process.stdout.readline()
     if not announced:
         process.wait(DEADLINE_SECONDS)
-        raise AssertionError((store.parent / f"{store.name}.up.log").read_text())
+        raise AssertionError(log_file.read_text())
     return Up(process, json.loads(announced))
 
 

@@ -36,6 +36,8 @@ DESIGNED = [
     "canary",
     "doctor",
 ]
+LOG = {"process": ("--log", "unused"), "serve": ("--log", "unused")}
+POSTGRES = "memtrace_collector.store.postgres"
 PRINTS_NO_RESULTS = ("process", "work", "serve", "mcp", "demo", "bench")
 """``bench`` is a group: its commands are tested with it."""
 PRINTS_RESULTS = [name for name in DESIGNED if name not in PRINTS_NO_RESULTS]
@@ -87,23 +89,41 @@ def test_an_error_becomes_its_exit_code_and_one_line(
     assert result.stderr == "Error: what went wrong\n"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["graphs"],
-        ["process"],
-        ["work"],
-        ["serve"],
-        ["attribute"],
-        ["up"],
-        ["invariants"],
-        ["doctor"],
-    ],
-)
-def test_a_database_as_store_is_refused_clearly(arguments: list[str]) -> None:
-    result = CliRunner().invoke(cli, [*arguments, "--store", "postgresql://db/memtrace"])
+@pytest.mark.parametrize("name", ["graphs", "process", "work", "serve", "attribute", "up"])
+def test_a_store_of_an_unknown_kind_is_refused_clearly(name: str) -> None:
+    result = CliRunner().invoke(cli, [name, "--store", "mysql://db/memtrace", *LOG.get(name, ())])
     assert result.exit_code == 2
     assert "version" in result.stderr
+
+
+def test_up_needs_a_folder() -> None:
+    result = CliRunner().invoke(cli, ["up", "--store", "postgresql://db/memtrace"])
+    assert result.exit_code == 2
+    assert "memtrace-otel process" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["process", "work", "serve"])
+def test_parts_of_up_need_a_shared_store(name: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, [name, "--store", str(tmp_path), *LOG.get(name, ())])
+    assert result.exit_code == 2
+    assert "postgresql://" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["graphs", "process", "work", "serve", "verdicts"])
+def test_a_database_that_does_not_answer_is_unreachable(name: str, tmp_path: Path) -> None:
+    url = f"postgresql://nobody@/nothing?host={tmp_path}"
+    log = ("--log", str(tmp_path / "log")) if name in LOG else ()
+    result = CliRunner().invoke(cli, [name, "--store", url, *log])
+    assert result.exit_code == 3, result.stderr
+
+
+def test_without_its_driver_a_database_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    for name in [name for name in sys.modules if name.startswith(POSTGRES)]:
+        monkeypatch.delitem(sys.modules, name)
+    result = CliRunner().invoke(cli, ["graphs", "--store", "postgresql://db/memtrace"])
+    assert result.exit_code == 2
+    assert 'pip install "memtrace-otel[postgres]"' in result.stderr
 
 
 @pytest.mark.parametrize("method", ["auto", "model", "agent"])

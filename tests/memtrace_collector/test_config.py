@@ -93,9 +93,11 @@ def test_other_hosts_are_let_in_when_they_are_asked(given: dict[str, object]) ->
     assert config.load(given, {}).auth.is_on
 
 
-def test_postgresql_is_refused_clearly() -> None:
+def test_a_store_is_a_folder_or_a_database() -> None:
+    url = "postgresql://db/memtrace"
+    assert config.load({"store": url}, {}).store == url
     with pytest.raises(NotInThisVersionError, match="give --store a folder"):
-        config.load({"store": "postgresql://db/memtrace"}, {})
+        config.load({"store": "mysql://db/memtrace"}, {})
 
 
 def test_a_method_that_needs_a_model_is_refused_clearly() -> None:

@@ -18,10 +18,11 @@ from urllib.parse import urlsplit
 
 from memtrace_collector.access.directory import read_directory
 from memtrace_collector.access.tls import check_files
-from memtrace_collector.config import Config
-from memtrace_collector.errors import MemtraceError
+from memtrace_collector.config import Config, is_database
+from memtrace_collector.errors import EXIT_UNREACHABLE, MemtraceError
 from memtrace_collector.log import reader
 from memtrace_collector.log.position import START
+from memtrace_collector.runtime.logless import LoglessData
 from memtrace_collector.runtime.owner import LOCK_FILE, Ownership, read_owner, try_own
 from memtrace_collector.store import queue
 
@@ -53,7 +54,10 @@ def run(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
     yield _python()
     yield from _packages()
     yield _sqlite(sqlite3.sqlite_version_info)
-    yield from _store(Path(config.store))
+    if is_database(config.store):
+        yield _shared_store(config.store)
+    else:
+        yield from _store(Path(config.store))
     yield from _access(config)
     yield from _ports(config)
     if config.forward.url:
@@ -91,6 +95,16 @@ def _sqlite(version: tuple[int, int, int]) -> Check:
         f"{text} has the WAL-reset bug (fixed in 3.51.3); one connection writes and checkpoints "
         "here, which keeps clear of it: let no other program write to the store",
     )
+
+
+def _shared_store(url: str) -> Check:
+    try:
+        with contextlib.closing(LoglessData(url)) as data:
+            graphs = len(data.facts.graphs())
+    except MemtraceError as error:
+        state = UNREACHABLE if error.exit_code == EXIT_UNREACHABLE else FINDING
+        return Check("store", state, str(error))
+    return Check("store", OK, f"the database answers; it holds {graphs} graphs")
 
 
 def _store(folder: Path) -> Iterator[Check]:

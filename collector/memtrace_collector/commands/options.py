@@ -14,15 +14,15 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def store_option(function: Decorated) -> Decorated:
-    """``--store``: the folder (or, in a later version, the database) to work on."""
+    """``--store``: the folder or the database to work on."""
     return click.option(
         "--store",
         envvar="MEMTRACE_STORE",
         default=DEFAULT_STORE,
         show_default=True,
         show_envvar=True,
-        metavar="FOLDER",
-        help="Folder of the store (SQLite). postgresql:// comes with a later version.",
+        metavar="STORE",
+        help="Folder of the store (SQLite), or postgresql://… of a shared one.",
     )(function)
 
 

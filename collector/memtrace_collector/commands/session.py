@@ -12,7 +12,7 @@ from memtrace_collector.access.authentication import DEFAULT_TENANT
 from memtrace_collector.api.client import Client
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.app import open_service
-from memtrace_collector.config import load, store_folder
+from memtrace_collector.config import is_database, load, store_folder
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.runtime.owner import Owner, own_or_ask
 from memtrace_collector.runtime.told import told
@@ -25,7 +25,7 @@ TENANT_VARIABLE = "MEMTRACE_TENANT"
 def open_questions(
     store: str, command: str, settings: Mapping[str, Any] | None = None, tenant: str = ""
 ) -> Iterator[Questions]:
-    """The questions over ``store``: through the API of a running `up`, else opened here.
+    """The questions over ``store``: a folder through the API of a running `up`, else opened here.
 
     Asked for the tenant that ``MEMTRACE_TENANT`` names, which whoever can read the folder may
     choose; with ``MEMTRACE_TOKEN`` and a running `up` for the tenant of that token.
@@ -38,12 +38,16 @@ def open_questions(
 
     Raises:
         WrongUseError: settings were given, and a running `up` answers.
-        NotInThisVersionError: the store is not a folder.
+        NotInThisVersionError: the store is neither a folder nor a database that is known.
         StoreInUseError: another process has it and offers no way in.
         DamagedError: a database of the folder cannot be read.
     """
     typed = {path: value for path, value in (settings or {}).items() if value is not None}
     config = load({"store": store, **typed}, os.environ)
+    if is_database(config.store):
+        with open_service(config, tenant or tenant_asked_for()) as service:
+            yield service
+        return
     owner = own_or_ask(store_folder(config.store), command)
     if isinstance(owner, Owner):
         if typed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable
 from concurrent import futures
 from pathlib import Path
 
@@ -34,14 +35,12 @@ from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
 from memtrace_collector.receiver.tenants import by_credentials
 from memtrace_collector.runtime.erasing import Eraser, Json
-from memtrace_collector.runtime.projecting import Follow, Here, record_reader
-from memtrace_collector.runtime.stores import LOG_FOLDER
+from memtrace_collector.runtime.projecting import Follow, Here, database_of, record_reader
+from memtrace_collector.runtime.stores import LOG_FOLDER, open_cases
 from memtrace_collector.runtime.told import told
-from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import Metrics
 
 COMMIT_SECONDS = 30.0
-CASES_FILE = "cases.db"
 _SIGNALS: dict[str, Signal] = {"traces": "traces", "logs": "logs"}
 
 
@@ -78,7 +77,7 @@ class DataFolder:
             self.projection = follow(folder, config, self.log, metrics)
             opened.callback(self.projection.close)
             self.facts = self.projection.facts
-            self.cases = SqliteCaseStore(folder / CASES_FILE)
+            self.cases = open_cases(folder, database_of(config))
             opened.callback(self.cases.close)
             self.tenant = DEFAULT_TENANT
             known = authenticator or Authenticator()
@@ -130,6 +129,11 @@ class DataFolder:
             UnreachableError: it takes too long.
         """
         self.projection.settle()
+
+    def catching_up(self) -> Callable[[], bool]:
+        """Asks whether everything is projected that was on disk at this call."""
+        end = self.log.end
+        return lambda: self.facts.cursor() >= end
 
     def erase(self, graph_id: str) -> Json:
         """See :meth:`~memtrace_collector.runtime.erasing.Eraser.erase`."""

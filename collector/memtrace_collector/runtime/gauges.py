@@ -29,23 +29,14 @@ _SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
 
 def install(
-    telemetry: Telemetry, data: DataFolder, tenants: Tenants, forward_cursor: str | None
+    telemetry: Telemetry, data: DataFolder | None, tenants: Tenants, forward_cursor: str | None
 ) -> None:
     """Register every gauge; what tenants have is told of all of them together.
 
-    ``forward_cursor``: cursor of the destination, when there is one.
+    ``data``: None without a log. ``forward_cursor``: cursor of the destination, when there is one.
     """
-    telemetry.gauge(
-        "memtrace.projection.lag",
-        "Bytes of the log that are not projected yet.",
-        lambda: _lag(data, data.facts.cursor()),
-    )
-    if forward_cursor is not None:
-        telemetry.gauge(
-            "memtrace.forward.lag",
-            "Bytes of the log that are not forwarded yet.",
-            lambda: _lag(data, data.cases.cursor(forward_cursor)),
-        )
+    if data is not None:
+        _install_lags(telemetry, data, forward_cursor)
     telemetry.gauge(
         "memtrace.outbox.depth",
         "Verdict deliveries by state.",
@@ -66,6 +57,20 @@ def install(
         ("memtrace.verdicts", "Current verdicts.", _verdicts),
     ):
         telemetry.gauge(name, description, _Cached(read, tenants))
+
+
+def _install_lags(telemetry: Telemetry, data: DataFolder, forward_cursor: str | None) -> None:
+    telemetry.gauge(
+        "memtrace.projection.lag",
+        "Bytes of the log that are not projected yet.",
+        lambda: _lag(data, data.facts.cursor()),
+    )
+    if forward_cursor is not None:
+        telemetry.gauge(
+            "memtrace.forward.lag",
+            "Bytes of the log that are not forwarded yet.",
+            lambda: _lag(data, data.cases.cursor(forward_cursor)),
+        )
 
 
 class _Cached:

@@ -20,14 +20,21 @@ def log_identity(folder: Path) -> str:
         OSError: the folder cannot be written.
     """
     path = folder / FILE_NAME
-    with contextlib.suppress(FileExistsError):
-        draft = folder / f"{FILE_NAME}.new"
-        with draft.open("w") as file:
-            file.write(uuid.uuid4().hex)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
+    if not path.exists():
+        _make(path)
     known = path.read_text().strip()
     if len(known) != 32 or not set(known) <= set("0123456789abcdef"):
         raise DamagedError(f"{path} does not hold the id of a log")
     return known
+
+
+def _make(path: Path) -> None:
+    """Whole or not at all; whoever comes second leaves what is there."""
+    draft = path.with_suffix(f".{os.getpid()}")
+    with draft.open("w") as file:
+        file.write(uuid.uuid4().hex)
+        file.flush()
+        os.fsync(file.fileno())
+    with contextlib.suppress(FileExistsError):
+        os.link(draft, path)
+    draft.unlink()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from memtrace_collector.config import Config
+from memtrace_collector.config import Config, is_database
 from memtrace_collector.dialects.evaluation import Thresholds
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.log.segments import SegmentLog
@@ -17,7 +17,7 @@ from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime.fact_writer import FactWriter
 from memtrace_collector.runtime.projection_messages import Start
 from memtrace_collector.runtime.projection_process import ProjectionProcess
-from memtrace_collector.runtime.stores import is_database, read_facts
+from memtrace_collector.runtime.stores import read_facts
 from memtrace_collector.store.base import FactStore
 from memtrace_collector.telemetry.metrics import Metrics
 
@@ -59,7 +59,7 @@ class Here:
 
     def __init__(self, folder: Path, config: Config, log: SegmentLog, metrics: Metrics) -> None:
         self._writer = FactWriter(
-            folder, record_reader(config), metrics, log.wait, _database(config)
+            folder, record_reader(config), metrics, log.wait, database_of(config)
         )
         self.facts: FactStore = self._writer.facts
 
@@ -85,7 +85,7 @@ class Apart:
         with contextlib.ExitStack() as opened:
             opened.callback(self._process.stop, 0.0)
             self._process.start()
-            self.facts = read_facts(folder, _database(config))
+            self.facts = read_facts(folder, database_of(config))
             opened.pop_all()
 
     @property
@@ -122,12 +122,14 @@ def record_reader(config: Config) -> RecordReader:
 def _start(folder: Path, config: Config) -> Start:
     return Start(
         folder=str(folder.resolve()),
-        database=_database(config),
+        database=database_of(config),
         markers=config.server.markers,
         thresholds=config.attribution.thresholds,
         log_level=logging.getLogger().getEffectiveLevel(),
+        values_days=config.retention.values_days,
     )
 
 
-def _database(config: Config) -> str:
+def database_of(config: Config) -> str:
+    """The URL of the store, where it is a database; else empty."""
     return config.store if is_database(config.store) else ""

@@ -17,7 +17,7 @@ from memtrace_collector.attribution.replay.replay import AttributesOf, Replayer,
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, UnreachableError
 from memtrace_collector.graph.facts import OperationKey
-from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.runtime.data import Data
 from memtrace_collector.settings.model import COMMON_KEY_VARIABLE, key_for
 
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -56,7 +56,7 @@ class Replayers:
         config: endpoint, budget and defaults.
     """
 
-    def __init__(self, data: DataFolder, config: Config) -> None:
+    def __init__(self, data: Data, config: Config) -> None:
         self._data, self._config = data, config
         self._opened = contextlib.ExitStack()
         self._usual: Wrap = _as_it_is
@@ -109,7 +109,7 @@ def _as_it_is(judge: Judge) -> Judge:
     return judge
 
 
-def attributes_of(data: DataFolder) -> AttributesOf:
+def attributes_of(data: Data) -> AttributesOf:
     """Looks up the attributes of a span in the log; none when the log holds it no more."""
 
     def look_up(key: OperationKey) -> Sequence[KeyValue]:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.config import Config
-from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.runtime.data import Data
 
 _REPLAYERS = "memtrace_collector.runtime.replayers"
 """Apart, because the client of a model takes a second to import and 20 MB to keep."""
@@ -32,7 +32,7 @@ class Replays:
         config: endpoint, budget and defaults.
     """
 
-    def __init__(self, data: DataFolder, config: Config) -> None:
+    def __init__(self, data: Data, config: Config) -> None:
         self._data, self._config = data, config
         self._opened = contextlib.ExitStack()
         self._lock = threading.Lock()

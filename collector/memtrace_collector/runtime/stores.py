@@ -19,16 +19,10 @@ from memtrace_collector.store.sqlite_facts import SqliteFactStore
 LOG_FOLDER = "log"
 FACTS_FILE = "facts.db"
 CASES_FILE = "cases.db"
-DATABASES = ("postgresql://", "postgres://")
 _FACTS = "memtrace_collector.store.postgres.facts"
 _CASES = "memtrace_collector.store.postgres.cases"
 _DRIVER = "psycopg"
 HINT = 'a postgresql:// store needs its driver: pip install "memtrace-otel[postgres]"'
-
-
-def is_database(store: str) -> bool:
-    """Whether ``--store`` names a database rather than a folder."""
-    return store.startswith(DATABASES)
 
 
 def open_facts(folder: Path | None, database: str = "") -> FactStore:
@@ -51,7 +45,9 @@ def open_facts(folder: Path | None, database: str = "") -> FactStore:
 
 def read_facts(folder: Path | None, database: str = "") -> FactStore:
     """Facts that another process writes; see :func:`open_facts`."""
-    return open_facts(folder, database)
+    if database or folder is None:
+        return open_facts(folder, database)
+    return SqliteFactStore(folder / FACTS_FILE, writable=False)
 
 
 def open_cases(folder: Path | None, database: str = "") -> CaseStore:

@@ -18,14 +18,14 @@ from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback import WriteBack
-from memtrace_collector.config import Config
-from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.config import Config, is_database
+from memtrace_collector.runtime.data import Data
 from memtrace_collector.runtime.invariant_flags import InvariantFlags
 from memtrace_collector.runtime.invariant_watch import InvariantWatch
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.replaying import Replays
 from memtrace_collector.settings.attribution import AttributionConfig
-from memtrace_collector.store.sqlite_cases import SqliteCaseStore
+from memtrace_collector.store.base import CaseStore
 from memtrace_collector.telemetry.metrics import Metrics
 from memtrace_collector.telemetry.passes import Passes
 
@@ -39,7 +39,7 @@ IN_A_TURN = 10
 class Tenant(NamedTuple):
     """Everything of one tenant."""
 
-    data: DataFolder
+    data: Data
     worker: Worker
     watch: InvariantWatch
     replays: Replays
@@ -56,7 +56,7 @@ class Tenants:
 
     def __init__(
         self,
-        data: DataFolder,
+        data: Data,
         config: Config,
         judges: Judges,
         metrics: Metrics,
@@ -67,9 +67,7 @@ class Tenants:
         self._named = named
         self._lock = threading.Lock()
         self._made: dict[str, Tenant] = {}
-        end = data.log.end
-        # everything that was on disk at the start: half a graph misleads
-        self._is_caught_up: Callable[[], bool] = lambda: data.facts.cursor() >= end
+        self._is_caught_up = data.catching_up()  # half a graph misleads
 
     def of(self, name: str) -> Tenant:
         """The tenant of that name. Only names that the server itself gave come here."""
@@ -85,11 +83,11 @@ class Tenants:
         self._metrics.add("memtrace.tenants.unattended", max(0, len(names) - MAX_TENANTS))
         return [self.of(name) for name in names[:MAX_TENANTS]]
 
-    def data(self) -> list[DataFolder]:
+    def data(self) -> list[Data]:
         """The folder, once for each of :meth:`all`."""
         return [tenant.data for tenant in self.all()]
 
-    def outboxes(self) -> list[SqliteCaseStore]:
+    def outboxes(self) -> list[CaseStore]:
         """The cases of each of :meth:`all`."""
         return [tenant.data.cases for tenant in self.all()]
 
@@ -149,7 +147,9 @@ class Tenants:
             data.cases,
             judge=replays.usual(self._judges.named()),
             target=_write_back(self._config),
-            settings=_worker_settings(self._config.attribution),
+            settings=_worker_settings(
+                self._config.attribution, "" if is_database(self._config.store) else ONLY_WORKER
+            ),
             ready=self._is_caught_up,
             metrics=self._metrics,
         )
@@ -195,14 +195,14 @@ class _Turns:
         return passes
 
 
-def _worker_settings(config: AttributionConfig) -> WorkerSettings:
+def _worker_settings(config: AttributionConfig, name: str = "") -> WorkerSettings:
     return WorkerSettings(
         interval_seconds=config.interval_seconds,
         settle_seconds=config.settle_seconds,
         max_attempts=config.max_attempts,
         cases_per_minute=config.cases_per_minute,
         concurrency=config.concurrency,
-        name=ONLY_WORKER,
+        name=name,
     )
 
 
@@ -211,7 +211,7 @@ def _write_back(config: Config) -> WriteBack | None:
     return WriteBack(profile=forward.profile, quotes=forward.values) if forward.url else None
 
 
-def _service(data: DataFolder, judges: Judges, replays: Replays, worker: Worker) -> Service:
+def _service(data: Data, judges: Judges, replays: Replays, worker: Worker) -> Service:
     def attribute(
         method: str, graph_id: str, evidence: bool, replay: Replaying | None
     ) -> list[Json]:
