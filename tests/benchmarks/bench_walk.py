@@ -4,9 +4,9 @@
     python -m tests.benchmarks.bench_walk 1000000      # builds its store once: ten minutes
 
 Operations fall on 1,000 graphs with a strong skew (the first gets a tenth of them); each reads ten
-versions of its graph, half of them recent, and writes three, in a trace of its own. Two more
-graphs hold chains, one operation a level, and one chain runs through the largest graph. The store
-is written through its own ``apply`` and kept in a cache folder.
+versions of its graph, half of them recent, and writes three, in a trace of its own. Two chains of
+10,000, one operation a level: one is a graph of its own, one runs through the largest graph. The
+store is written through its own ``apply`` and kept in a cache folder.
 
 ``nodes`` are operations and the versions they used. ``whole`` walks end by themselves, the others
 where they are told to stop. ``first`` is the first walk after opening the store, the rest are
