@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from memtrace_collector.runtime.erasing import NOTE_FILE
 from tests.memtrace_collector.commands.conftest import Answer, Run
 from tests.memtrace_collector.running import (
     VECTORS,
@@ -121,3 +122,21 @@ def test_a_running_process_erases_for_the_command_and_goes_on(tmp_path: Path) ->
         assert "end it" in refused.stderr
     finally:
         up.stop()
+
+
+@pytest.mark.fault("F1")
+def test_an_erasure_that_was_noted_and_killed_is_carried_out_at_the_next_start(
+    ask: Answer, imported: Callable[[str], Any], store: Path
+) -> None:
+    imported("omission")
+    imported("overwritten")
+    note = store / "log" / NOTE_FILE
+    order = {"order": ["default", GRAPH, "an-order"], "at": None, "targets": None}
+    note.write_text(json.dumps({**order, "wanted": [], "operations": 0}))
+    up = start_up(store)
+    try:
+        eventually(lambda: not note.exists(), "the erasure is finished")
+        assert [item["graph_id"] for item in up.ask("/graphs")] == [KEPT]
+    finally:
+        up.stop()
+    assert GRAPH.encode() not in everything(store)
