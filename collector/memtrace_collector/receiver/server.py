@@ -120,6 +120,9 @@ class ReceiverServer:
         serving = asyncio.create_task(http_server.serve(sockets=[listening]))
         while not http_server.started and not serving.done():
             await asyncio.sleep(0.002)
+        if serving.done():
+            await grpc_server.stop(None)
+            raise ListenError("the OTLP/HTTP server did not start") from serving.exception()
         started.set_result(grpc_port)
         await self._stopping.wait()
         http_server.should_exit = True
