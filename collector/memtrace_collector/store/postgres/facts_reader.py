@@ -33,33 +33,33 @@ _WHOLE = "SELECT trace, span, body FROM operation WHERE graph = %s ORDER BY star
 _OF_TRACE = "SELECT graph, operation FROM span WHERE tenant = %s AND trace = %s"
 _MEMBERS = "SELECT trace, span, graph FROM span WHERE tenant = %s AND trace = ANY(%s)"
 _OF_NAME = "SELECT graph, operation FROM named WHERE tenant = %s AND name = %s"
-_PRODUCERS = (
-    "SELECT p.operation FROM unnest(%s::bigint[], %s::bigint[]) AS k(record, version)"
-    " JOIN produced p ON p.graph = %s AND p.record = k.record AND p.version = k.version"
+_PRODUCERS = "SELECT operation FROM produced WHERE graph = %s AND ref = ANY(%s)"
+_WRITERS = (
+    "SELECT p.operation FROM unnest(%s::bigint[], %s::bigint[]) AS k(least, greatest)"
+    " JOIN produced p ON p.graph = %s AND p.ref BETWEEN k.least AND k.greatest"
 )
-_WRITERS = "SELECT operation FROM produced WHERE graph = %s AND record = ANY(%s)"
 _USERS = """
 SELECT operation FROM used
- WHERE graph = %(graph)s AND (acted && %(keys)s::bigint[] OR met && %(keys)s::bigint[])
+ WHERE graph = %(graph)s AND (acted && %(keys)s::int[] OR met && %(keys)s::int[])
 UNION ALL
-SELECT operation FROM used_key WHERE graph = %(graph)s AND record = ANY(%(keys)s::bigint[])
+SELECT operation FROM used_key WHERE graph = %(graph)s AND record = ANY(%(keys)s::int[])
 """
 _USERS_NEAR = """
 WITH tail AS (
   SELECT operation, start_ns, trace, span, acted, met FROM used
-   WHERE graph = %(graph)s AND (acted && %(keys)s::bigint[] OR met && %(keys)s::bigint[])),
+   WHERE graph = %(graph)s AND (acted && %(keys)s::int[] OR met && %(keys)s::int[])),
 indexed AS (
   SELECT operation, start_ns, trace, span, record, is_acted FROM used_key
-   WHERE graph = %(graph)s AND record = ANY(%(keys)s::bigint[])),
+   WHERE graph = %(graph)s AND record = ANY(%(keys)s::int[])),
 meeting AS (
   SELECT operation, start_ns, trace, span, record FROM tail CROSS JOIN LATERAL unnest(met) AS record
-   WHERE record = ANY(%(keys)s::bigint[])
+   WHERE record = ANY(%(keys)s::int[])
   UNION ALL SELECT operation, start_ns, trace, span, record FROM indexed WHERE NOT is_acted),
 placed AS (
   SELECT operation, row_number() OVER w AS place,
          sum((start_ns <= %(at)s)::int) OVER (PARTITION BY record) AS earlier
     FROM meeting WINDOW w AS (PARTITION BY record ORDER BY start_ns, trace, span))
-SELECT operation FROM tail WHERE acted && %(keys)s::bigint[]
+SELECT operation FROM tail WHERE acted && %(keys)s::int[]
 UNION SELECT operation FROM indexed WHERE is_acted
 UNION SELECT operation FROM placed
  WHERE place <= %(first)s OR place BETWEEN earlier - %(before)s + 1 AND earlier + %(after)s
@@ -153,19 +153,19 @@ class PostgresGraphReader:
         return {key: graph_id for key, graph_id in members.items() if key not in asked}
 
     def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
-        records = [encoding.record_key(ref) for ref in refs]
-        versions = [encoding.version_key(ref) for ref in refs]
         graph = self._graph(graph_id)
         if graph is None:
             return {}
-        rows = self._database.query(_PRODUCERS, (records, versions, graph))
+        rows = self._database.query(_PRODUCERS, (graph, [keys.ref_key(ref) for ref in refs]))
         return self._grouped(graph_id, graph, rows, set(refs), lambda item: item.outputs)
 
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         graph = self._graph(graph_id)
         if graph is None:
             return {}
-        rows = self._database.query(_WRITERS, (graph, _keys(records)))
+        ranges = [keys.record_refs(record) for record in records]
+        ends = [each[0] for each in ranges], [each[1] for each in ranges]
+        rows = self._database.query(_WRITERS, (*ends, graph))
         return self._grouped(graph_id, graph, rows, set(records), _outputs)
 
     def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
@@ -330,7 +330,7 @@ class PostgresGraphReader:
 
 
 def _keys(records: Iterable[str]) -> list[int]:
-    return [encoding.name_key(record) for record in records]
+    return [keys.record_key(record) for record in records]
 
 
 def _records(refs: Iterable[str]) -> set[str]:

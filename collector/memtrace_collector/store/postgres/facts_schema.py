@@ -1,9 +1,9 @@
 """Tables of the fact store in PostgreSQL, one script per version.
 
 Names may be of any length and hold any character, so they stand as UTF-8 in ``bytea`` (in byte
-order, whatever the collation of the database) and are found by digests, which fit into an index:
-64 bits for what is checked against the operation itself, 128 bits for everything else. A graph's
-id is the digest of tenant and name, so that no process has to ask another for it.
+order, whatever the collation of the database) and are found by digests (see ``keys``), which fit
+into an index. A graph's id is the digest of tenant and name, so that no process has to ask another
+for it.
 
 Distributed by Citus. No statement that reads or changes facts joins two of these groups: what a
 trace, response, conversation or process leads to is read as keys, then graph by graph.
@@ -43,16 +43,15 @@ CREATE TABLE operation(
 ALTER TABLE operation ALTER body SET STORAGE EXTERNAL;
 CREATE TABLE used(
   graph BIGINT NOT NULL, operation BIGINT NOT NULL, start_ns BIGINT NOT NULL,
-  trace BYTEA NOT NULL, span BYTEA NOT NULL, acted BIGINT[] NOT NULL, met BIGINT[] NOT NULL,
+  trace BYTEA NOT NULL, span BYTEA NOT NULL, acted INT[] NOT NULL, met INT[] NOT NULL,
   PRIMARY KEY(graph, operation));
 CREATE TABLE used_key(
-  graph BIGINT NOT NULL, record BIGINT NOT NULL, is_acted BOOLEAN NOT NULL,
+  graph BIGINT NOT NULL, record INT NOT NULL, is_acted BOOLEAN NOT NULL,
   operation BIGINT NOT NULL, start_ns BIGINT NOT NULL, trace BYTEA NOT NULL, span BYTEA NOT NULL);
 CREATE INDEX used_key_record ON used_key(graph, record);
 CREATE TABLE produced(
-  graph BIGINT NOT NULL, record BIGINT NOT NULL, version BIGINT NOT NULL,
-  operation BIGINT NOT NULL);
-CREATE INDEX produced_version ON produced(graph, record, version) INCLUDE (operation);
+  graph BIGINT NOT NULL, ref BIGINT NOT NULL, operation BIGINT NOT NULL);
+CREATE INDEX produced_ref ON produced(graph, ref) INCLUDE (operation);
 CREATE TABLE log(id INT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE span(
   tenant BYTEA NOT NULL, trace BYTEA NOT NULL, span BYTEA NOT NULL, graph BIGINT NOT NULL,

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from memtrace_collector.graph import merge
 from memtrace_collector.graph.facts import Operation
-from memtrace_collector.graph.references import acted_on, used_by
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied
@@ -25,7 +24,6 @@ from memtrace_collector.store.postgres.batch import Batch, Sighting, SpanKey
 from memtrace_collector.store.postgres.database import Connection
 from memtrace_collector.store.postgres.others_writer import write_flags, write_numbers
 from memtrace_collector.store.postgres.values_writer import write_values
-from memtrace_otel import variables
 
 _NUMBER_BITS = 20
 """Of an operation's id: operations in one batch; the other bits count batches."""
@@ -183,14 +181,14 @@ class BatchWriter:
         execute("DELETE FROM operation WHERE graph = %s AND id = %s", (graph, number))
         # in this order: what is moved meanwhile is found where it then is
         execute("DELETE FROM used WHERE graph = %s AND operation = %s", (graph, number))
-        used = [key for kind in _uses(operation) for key in kind]
+        used = [keys.signed(key) for kind in keys.use_keys(operation) for key in kind]
         execute(
             "DELETE FROM used_key WHERE graph = %s AND record = ANY(%s) AND operation = %s",
             (graph, used, number),
         )
         execute(
-            "DELETE FROM produced WHERE graph = %s AND record = ANY(%s) AND operation = %s",
-            (graph, [encoding.record_key(ref) for ref in operation.outputs], number),
+            "DELETE FROM produced WHERE graph = %s AND ref = ANY(%s) AND operation = %s",
+            (graph, [keys.ref_key(ref) for ref in operation.outputs], number),
         )
         execute(
             "DELETE FROM named WHERE tenant = %s AND name = ANY(%s)"
@@ -212,7 +210,7 @@ class BatchWriter:
         rows.copy(
             self.connection,
             "COPY used FROM STDIN (FORMAT BINARY)",
-            [rows.used_row(*each, *_uses(each[2])) for each in written],
+            [rows.used_row(*each, *keys.use_keys(each[2])) for each in written],
         )
         rows.copy(
             self.connection,
@@ -234,13 +232,6 @@ class BatchWriter:
 
 def _graph_of(operation: Operation) -> int:
     return keys.graph_key(operation.tenant, operation.graph_id)
-
-
-def _uses(operation: Operation) -> tuple[list[int], list[int]]:
-    """Keys of the records it acted on, and of those it merely met."""
-    acted = {variables.record_of(ref) for ref in acted_on(operation)}
-    met = {variables.record_of(ref) for ref in used_by(operation)} - acted
-    return list(map(encoding.name_key, acted)), list(map(encoding.name_key, met))
 
 
 def _named(operation: Operation) -> list[bytes]:

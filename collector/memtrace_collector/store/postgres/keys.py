@@ -1,13 +1,22 @@
-"""Digests by which rows are found, and names as they stand in rows. Pure."""
+"""Digests by which rows are found, and names as they stand in rows. Pure.
+
+They are stored: another digest needs another version of the tables. Records and versions are
+found by CRC-32, for what is found is checked against the operation itself, and who makes names
+collide slows down the reads of no graph but his own. All else is found by cryptographic digests.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+from binascii import crc32
+from collections.abc import Iterable
 
-from memtrace_collector.store import encoding
+from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.references import acted_on, used_by
 
 _KEPT = 1 << 16
+_HALF = 32
 
 
 def name_bytes(name: str) -> bytes:
@@ -17,8 +26,10 @@ def name_bytes(name: str) -> bytes:
 
 @functools.lru_cache(maxsize=_KEPT)
 def graph_key(tenant: str, graph_id: str) -> int:
-    """The id of a graph, signed, 64 bits; who writes or reads checks whose it is."""
-    return encoding.name_key(f"{len(tenant)} {tenant}{graph_id}")
+    """The id of a graph, 64 bits; who writes or reads checks whose it is."""
+    name = f"{len(tenant)} {tenant}{graph_id}".encode()
+    digest = hashlib.blake2b(name, digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
 
 
 @functools.lru_cache(maxsize=_KEPT)
@@ -33,3 +44,49 @@ def response_key(response_id: str) -> bytes:
 
 def conversation_key(conversation_id: str) -> bytes:
     return wide_key(f"conversation:{conversation_id}")
+
+
+def record_key(record: str) -> int:
+    """Of ``kind:id``: 32 bits."""
+    return _signed(crc32(record.encode()), _HALF)
+
+
+def ref_key(ref: str) -> int:
+    """64 bits, of which the upper half is the record's: its versions lie together."""
+    encoded = ref.encode()
+    cut = encoded.rfind(b"@")
+    record = crc32(encoded[:cut] if cut > 0 else encoded)
+    return _signed(record << _HALF | crc32(encoded[cut + 1 :]), 2 * _HALF)
+
+
+def record_refs(record: str) -> tuple[int, int]:
+    """The least and the greatest :func:`ref_key` of a record's versions."""
+    lead = crc32(record.encode()) << _HALF
+    return _signed(lead, 2 * _HALF), _signed(lead | (1 << _HALF) - 1, 2 * _HALF)
+
+
+def use_keys(operation: Operation) -> tuple[list[int], list[int]]:
+    """:func:`record_key`, unsigned, of the records it acted on, and of those it merely met."""
+    acted = acted_on(operation)
+    records = _records(acted)
+    met = used_by(operation) - acted
+    return list(map(crc32, records)), list(map(crc32, _records(met) - records)) if met else []
+
+
+def signed(key: int) -> int:
+    """A key of 32 bits as PostgreSQL's integers are."""
+    return _signed(key, _HALF)
+
+
+def _records(refs: Iterable[str]) -> set[bytes]:
+    """As :func:`memtrace_otel.variables.record_of`, encoded: this runs for each reference."""
+    records = set()
+    for ref in refs:
+        encoded = ref.encode()
+        cut = encoded.rfind(b"@")
+        records.add(encoded[:cut] if cut > 0 else encoded)
+    return records
+
+
+def _signed(key: int, bits: int) -> int:
+    return key - (1 << bits) if key >> (bits - 1) else key

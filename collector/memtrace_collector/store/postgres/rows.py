@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 _HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _TRAILER = b"\xff\xff"
 _TRACE_BYTES, _SPAN_BYTES = 16, 8
-_INT8 = 20
-"""The OID of ``bigint``."""
-_NO_KEYS = struct.pack("!iiii", 12, 0, 0, _INT8)
+_INT4 = 23
+"""The OID of ``int``."""
+_NO_KEYS = struct.pack("!iiii", 12, 0, 0, _INT4)
 _SIZE = struct.Struct("!i")
 _OPERATION = struct.Struct("!hiqiqiqiqi16si8si")
 _USED = struct.Struct("!hiqiqiqi16si8s")
-_PRODUCED = struct.Struct("!hiqiqiqiq")
+_PRODUCED = struct.Struct("!hiqiqiq")
 _SPAN = struct.Struct("!i16si8siqiqiiiqiq")
 _NAMED = struct.Struct("!i16siqiq")
 _VALUE = struct.Struct("!hiqi16siqi")
@@ -73,8 +73,7 @@ def used_row(
 
 
 def produced_row(graph: int, number: int, ref: str) -> bytes:
-    record, version = encoding.record_key(ref), encoding.version_key(ref)
-    return _PRODUCED.pack(4, 8, graph, 8, record, 8, version, 8, number)
+    return _PRODUCED.pack(3, 8, graph, 8, keys.ref_key(ref), 8, number)
 
 
 def span_row(
@@ -110,14 +109,15 @@ def _first(fields: int, tenant: str) -> bytes:
 
 
 def _numbers(numbers: Sequence[int]) -> bytes:
-    """``bigint[]``: size, dimensions, has nulls, type, then length and lower bound, then each."""
+    """``int[]``, of numbers without sign: size, dimensions, has nulls, type, then length and
+    lower bound, then each."""
     if not numbers:
         return _NO_KEYS
     count = len(numbers)
-    sized = [part for number in numbers for part in (8, number)]
-    return _array(count).pack(20 + 12 * count, 1, 0, _INT8, count, 1, *sized)
+    sized = [part for number in numbers for part in (4, number)]
+    return _array(count).pack(20 + 8 * count, 1, 0, _INT4, count, 1, *sized)
 
 
 @functools.lru_cache(maxsize=1_024)
 def _array(count: int) -> struct.Struct:
-    return struct.Struct("!6i" + "iq" * count)
+    return struct.Struct("!6i" + "iI" * count)

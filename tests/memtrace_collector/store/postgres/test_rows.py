@@ -13,6 +13,7 @@ from memtrace_collector.graph.facts import Flag, Sequence, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.postgres import keys
 from memtrace_collector.store.postgres.facts import PostgresFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
 
@@ -116,3 +117,16 @@ def test_texts_of_one_graph_are_ranked_as_in_memory(store: PostgresFactStore, qu
     assert [each.ref for each in store.search_values(GRAPH, query, limit=50)] == [
         each.ref for each in expected
     ]
+
+
+def test_records_whose_keys_are_equal_are_told_apart(store: PostgresFactStore) -> None:
+    one, other = "mem:plumless", "mem:buckeroo"
+    assert keys.ref_key(f"{one}@a") == keys.ref_key(f"{other}@a")
+    refs = (f"{one}@a", f"{other}@a")
+    made = [operation(f"t/c{n}", "create", n, outputs=[ref]) for n, ref in enumerate(refs)]
+    used = [operation(f"t/u{n}", "update", n + 5, inputs=[ref]) for n, ref in enumerate(refs)]
+    store.apply([(LogPosition(1, n), item) for n, item in enumerate(facts(*made, *used))], END)
+    assert store.producers(GRAPH, [f"{one}@a"]) == {f"{one}@a": made[:1]}
+    assert store.record_writers(GRAPH, [one, other]) == {one: made[:1], other: made[1:]}
+    assert store.users(GRAPH, [f"{other}@a"]) == {f"{other}@a": used[1:]}
+    assert store.record_users(GRAPH, [one]) == {one: used[:1]}
