@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from tests.integration.conftest import DemoRun, Jaeger, eventually, up
 PLANTED = [question.id for question in questions() if question.planted]
 ELSEWHERE = [q.id for q in questions() if q.planted and q.planted.step in ("extract", "decide")]
 """Faults whose operation stands in another trace than the answer."""
+
+_OUTBOX_STATES = "SELECT state, count(*) FROM outbox GROUP BY state ORDER BY state"
 
 pytestmark = pytest.mark.usefixtures("forwarded_demo")
 
@@ -144,3 +148,31 @@ def test_a_second_delivery_adds_nothing(jaeger, tmp_path):
         server.post("/settle", {})
     assert spans() == once
     assert len(set(once)) == len(once)
+
+
+@pytest.mark.fault("F38")
+def test_rows_of_the_outbox_that_are_sent_twice_are_one_span_each(jaeger, tmp_path):
+    store = tmp_path / "store"
+    trace_id = scenarios.expected("not_stored")["answer"]["traceId"]
+    with up(store, "--forward", jaeger.otlp_http) as server:
+        server.send(scenarios.request("not_stored").SerializeToString())
+        server.post("/attribute", {})
+        eventually(lambda: jaeger.spans_named(trace_id, "memtrace.attribution"), "the verdict")
+    once = _bare(jaeger, trace_id)
+    with closing(sqlite3.connect(store / "cases.db")) as cases, cases:
+        states = cases.execute(_OUTBOX_STATES).fetchall()
+        cases.execute("UPDATE outbox SET state = 'abandoned'")
+    with up(store, "--forward", jaeger.otlp_http) as server:
+        assert server.post("/redeliver", {})["reopened"] == sum(count for _, count in states)
+    with closing(sqlite3.connect(store / "cases.db")) as cases:
+        assert cases.execute(_OUTBOX_STATES).fetchall() == states
+    assert _bare(jaeger, trace_id) == once
+    assert len({span_id for span_id, *_ in once}) == len(once)
+
+
+def _bare(jaeger: Jaeger, trace_id: str) -> list[tuple[str, str, int, int]]:
+    """Every span of a trace, by what names and places it."""
+    return sorted(
+        (span["spanID"], span["operationName"], span["startTime"], span["duration"])
+        for span in jaeger.trace(trace_id)["spans"]
+    )

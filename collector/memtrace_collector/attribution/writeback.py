@@ -33,6 +33,9 @@ EVALUATION_NAME = "memtrace.attribution"
 LATE_NS = 3_600_000_000_000
 MAX_SEARCHABLE_BYTES = 255
 MAX_BYTES = 2_047
+INSTANT_NS = 1_000
+"""How long a span is that says something about a moment. Jaeger changes one that ends when it
+starts, and then shows a second delivery of it as another span."""
 _HOP_NS = 1_000_000
 _LATE_SPANS = {"jaeger": "at_target", "tempo": "now", "none": None}
 """Per destination profile: how a verdict span is stamped in a trace over an hour old."""
@@ -209,7 +212,7 @@ class _Writer:
             name=semconv.SPAN_ATTRIBUTION,
             kind=Span.SPAN_KIND_INTERNAL,
             start_time_unix_nano=at,
-            end_time_unix_nano=at,
+            end_time_unix_nano=at + INSTANT_NS,
             attributes=_attributes({**self._finding(), **self._cause()}),
             links=links[: semconv.MAX_LINKS],
             status=_status(self.fault, self.explanation),
@@ -240,7 +243,7 @@ class _Writer:
                 name=semconv.SPAN_CAUSE,
                 kind=Span.SPAN_KIND_INTERNAL,
                 start_time_unix_nano=op.end_ns,
-                end_time_unix_nano=op.end_ns,
+                end_time_unix_nano=op.end_ns + INSTANT_NS,
                 attributes=_attributes(
                     {
                         semconv.MEMTRACE_ATTRIBUTION_STAGE: entry["stage"],
