@@ -20,23 +20,14 @@ from memtrace_collector.log.errors import LogUnavailableError
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.ingest import Ingest
+from tests.memtrace_collector.receiver.messages import EXPORT, traces
 from tests.receivers import serving
-
-EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
-
-
-def traces(padding: int = 0) -> ExportTraceServiceRequest:
-    request = ExportTraceServiceRequest()
-    request.resource_spans.add().scope_spans.add().spans.add(
-        trace_id=b"\1" * 16, span_id=b"\2" * 8, name="s" + "x" * padding
-    )
-    return request
 
 
 @pytest.mark.otlp_rule("C1", "C12", "C36")
 @pytest.mark.parametrize("compression", list(grpc.Compression))
 def test_a_request_is_acknowledged_and_kept_byte_for_byte(receiver, compression) -> None:
-    request = traces(5000)
+    request = traces(padding=5000)
     with grpc.insecure_channel(receiver.grpc, compression=compression) as channel:
         answer = TraceServiceStub(channel).Export(request, timeout=10)
         assert not answer.HasField("partial_success")
@@ -80,7 +71,7 @@ def test_an_oversized_message_is_refused_for_good(start: Callable, compression) 
     receiver = start(max_request_bytes=100_000)
     with grpc.insecure_channel(receiver.grpc, compression=compression) as channel:
         with pytest.raises(grpc.RpcError) as caught:
-            TraceServiceStub(channel).Export(traces(1 << 20), timeout=10)
+            TraceServiceStub(channel).Export(traces(padding=1 << 20), timeout=10)
         TraceServiceStub(channel).Export(traces(), timeout=10)
     assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     details = dict(caught.value.trailing_metadata() or ()).get("grpc-status-details-bin", b"")

@@ -17,7 +17,6 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsServiceResponse,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
@@ -27,18 +26,8 @@ from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
+from tests.memtrace_collector.receiver.messages import JSON, PROTOBUF, traces
 from tests.receivers import serving
-
-PROTOBUF = "application/x-protobuf"
-JSON = "application/json"
-
-
-def traces(spans: int = 1, padding: int = 0) -> ExportTraceServiceRequest:
-    request = ExportTraceServiceRequest()
-    into = request.resource_spans.add().scope_spans.add().spans
-    for number in range(1, spans + 1):
-        into.add(trace_id=b"\1" * 16, span_id=number.to_bytes(8, "big"), name="s" + "x" * padding)
-    return request
 
 
 def post(url: str, body: bytes, content_type: str = PROTOBUF, **headers: str) -> httpx.Response:
