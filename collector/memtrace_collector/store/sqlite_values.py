@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +38,10 @@ _BETWEEN = (
     "SELECT id, ref, cut, verified, at_ns, content"
     " FROM value WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 )
+
+
+_New = tuple[int, int, TimedValue]
+"""Graph, key of the reference, value."""
 
 
 class Stored(NamedTuple):
@@ -76,9 +81,11 @@ class SqliteValues:
         if not by_graph:
             return
         with self.connections.transaction() as connection:
-            for (tenant, graph_id), wanted in sorted(by_graph.items()):
+            new: list[_New] = []
+            for (tenant, graph_id), wanted in by_graph.items():
                 graph = graph_key(connection, tenant, graph_id)
-                _put_in_graph(connection, graph, wanted)
+                new += _winners(connection, graph, wanted)
+            _insert(connection, sorted(new, key=itemgetter(0)))
 
     def values(self, tenant: str, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
         graph = self.graph(tenant, graph_id)
@@ -188,9 +195,10 @@ class SqliteValues:
         self.connections.close()
 
 
-def _put_in_graph(
+def _winners(
     connection: sqlite3.Connection, graph: int, wanted: dict[str, TimedValue]
-) -> None:
+) -> list[_New]:
+    """Of the values for one graph those to be written; what they beat is removed."""
     ref_keys = {ref: keys.ref_key(ref) for ref in wanted}
     rows = connection.execute(_OF_REFS, (json_list(ref_keys.values()), graph)).fetchall()
     beaten: list[tuple[int, str]] = []
@@ -208,26 +216,34 @@ def _put_in_graph(
         if at_ns > stored.at_ns:
             connection.execute("UPDATE value SET at_ns = ? WHERE id = ?", (at_ns, stored.id))
     _remove(connection, beaten)
-    if not wanted:
+    return [(graph, ref_keys[ref], item) for ref, item in wanted.items()]
+
+
+def _insert(connection: sqlite3.Connection, new: list[_New]) -> None:
+    """Write values, which come by graph."""
+    if not new:
         return
-    first = take_numbers(connection, "value", len(wanted))
-    numbered = list(enumerate(wanted.values(), first))
+    numbered = list(enumerate(new, take_numbers(connection, "value", len(new))))
     connection.executemany(
         "INSERT INTO value VALUES (?,?,?,?,?,?)",
         [
             (
                 keys.row_id(graph, number),
-                *(item.value.ref, item.value.cut, item.value.verified, item.at_ns),
-                encoding.value_content(item.value),
+                *(value.ref, value.cut, value.verified, at_ns),
+                encoding.value_content(value),
             )
-            for number, item in numbered
+            for number, (graph, _, (value, at_ns)) in numbered
         ],
     )
     connection.executemany(
         "INSERT INTO value_of VALUES (?,?,?)",
-        sorted((graph, ref_keys[item.value.ref], number) for number, item in numbered),
+        sorted((graph, ref_key, number) for number, (graph, ref_key, _) in numbered),
     )
-    connection.execute("UPDATE graph SET last = ? WHERE id = ?", (numbered[-1][0], graph))
+    last = {graph: number for number, (graph, _, _) in numbered}
+    connection.executemany(
+        "UPDATE graph SET last = ? WHERE id = ?",
+        [(number, graph) for graph, number in last.items()],
+    )
 
 
 def _remove(connection: sqlite3.Connection, rows: Collection[tuple[int, str]]) -> None:

@@ -27,8 +27,8 @@ _KEPT_OPERATIONS = 400_000
 """In memory, of all graphs together: some 100 bytes each."""
 _FEW_ENTRIES = 50_000
 """That are sorted again whenever some are added."""
-_FILLED_AT_ONCE = 8_192
-"""Operations: a tenth to half a second."""
+_FILLED_AT_ONCE = 4_096
+"""Operations: a tenth of a second or two."""
 _STATE = "SELECT indexed, removals FROM graph WHERE id = ?"
 _TAIL = "SELECT id, start_ns, keys FROM uses WHERE id > ? AND id <= ? ORDER BY id"
 _IN_INDEX = "SELECT number FROM user WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
