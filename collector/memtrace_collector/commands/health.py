@@ -35,7 +35,7 @@ PACKAGES = (
     "grpcio", "uvicorn", "starlette", "httpx", "networkx",
 )  # fmt: skip
 CASES = "cases.db"
-DATABASES = ("facts.db", CASES)
+DATABASES = ("facts.db", "facts.values.db", "facts.text.db", CASES)
 WAL_RESET_FIXED = (3, 51, 3)
 _CONNECT_SECONDS = 2.0
 
@@ -171,9 +171,9 @@ def _database(path: Path) -> Check:
     if result == "ok":
         return Check(path.name, OK, f"{path.stat().st_size} bytes, intact")
     hint = (
-        "remove it: it is rebuilt from the log"
-        if path.name == DATABASES[0]
-        else "restore it from a backup"
+        "restore it from a backup"
+        if path.name == CASES
+        else "remove it: it is rebuilt from the log"
     )
     return Check(path.name, DAMAGED, f"{path}: {result}; {hint}")
 
