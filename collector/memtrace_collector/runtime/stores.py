@@ -19,6 +19,9 @@ from memtrace_collector.store.sqlite_facts import SqliteFactStore
 LOG_FOLDER = "log"
 FACTS_FILE = "facts.db"
 CASES_FILE = "cases.db"
+WRITER_CACHE_KIB = 64 * 1024
+"""Of the facts; their values take a quarter of it. The process that projects and its owner stay
+below 300 MB together."""
 _FACTS = "memtrace_collector.store.postgres.facts"
 _CASES = "memtrace_collector.store.postgres.cases"
 _DRIVER = "psycopg"
@@ -40,7 +43,7 @@ def open_facts(folder: Path | None, database: str = "") -> FactStore:
     if database or folder is None:
         facts: FactStore = _load(_FACTS).PostgresFactStore(database, log_id=_log_id(folder))
         return facts
-    return SqliteFactStore(folder / FACTS_FILE)
+    return SqliteFactStore(folder / FACTS_FILE, cache_kib=WRITER_CACHE_KIB)
 
 
 def read_facts(folder: Path | None, database: str = "") -> FactStore:
