@@ -121,10 +121,13 @@ class Cluster:
 
 
 def _as_server_user() -> list[str]:
-    """The server refuses to run as root."""
-    if os.geteuid() != 0:
+    """The server refuses to run as root; and it ends with us, however we end."""
+    if shutil.which("setpriv") is None:
         return []
-    return ["setpriv", f"--reuid={_SERVER_USER}", f"--regid={_SERVER_USER}", "--clear-groups"]
+    if os.geteuid() != 0:
+        return ["setpriv", "--pdeathsig=QUIT"]
+    who = [f"--reuid={_SERVER_USER}", f"--regid={_SERVER_USER}", "--clear-groups"]
+    return ["setpriv", "--pdeathsig=QUIT", *who]
 
 
 def _database(url: str) -> str:
