@@ -31,15 +31,13 @@ class Missed(NamedTuple):
 def read_beginning(folder: Path) -> LogPosition:
     """The end of the last segment that was taken away; ``START`` when none was.
 
-    Raises:
-        ValueError: the file does not say.
+    Also when the file was damaged: segments that are gone are then reported as not there.
     """
     try:
-        text = (folder / FILE_NAME).read_text("utf-8")
-    except FileNotFoundError:
+        segment, offset = json.loads((folder / FILE_NAME).read_bytes())
+        return LogPosition(int(segment), int(offset))
+    except (FileNotFoundError, ValueError, TypeError):
         return START
-    segment, offset = json.loads(text)
-    return LogPosition(int(segment), int(offset))
 
 
 def write_beginning(folder: Path, position: LogPosition) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memtrace_collector.log import files
-from memtrace_collector.log.beginning import Missed, read_beginning
+from memtrace_collector.log.beginning import FILE_NAME, Missed, read_beginning
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.log.reader import Damage, read, segment_numbers, segment_path
@@ -149,3 +149,15 @@ def test_a_segment_that_somebody_deleted_is_reported(tmp_path: Path) -> None:
     ]
     assert [(damage.position.segment, damage.next.segment) for damage in damages] == [(2, 3)]
     assert read_beginning(tmp_path) == START
+
+
+@pytest.mark.fault("F6")
+@pytest.mark.parametrize("content", [b"", b"[3", b"{}", b"7", b"\xff\xfe"])
+def test_a_beginning_that_says_nothing_holds_nobody_up(tmp_path: Path, content: bytes) -> None:
+    log = filled(tmp_path, 4)
+    retention(log, Limits(seconds=1), now_ns=2**62).run_once()
+    log.close()
+    (tmp_path / FILE_NAME).write_bytes(content)
+    damages: list[Damage] = []
+    assert [entry.record.body for entry in read(tmp_path, START, damages.append)] == [b"4"]
+    assert [damage.next for damage in damages] == [LogPosition(4, 0)]
