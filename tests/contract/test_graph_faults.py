@@ -19,7 +19,6 @@ from memtrace_collector.graph.closure import closure, processes_of
 from memtrace_collector.graph.facts import DEFAULT_TENANT, Flag, Operation, OperationKey, SpanFacts
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.questions import answers
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -368,59 +367,6 @@ def test_a_sampled_away_ancestor_is_a_gap_until_its_span_comes(store: FactStore)
     known = closure(store, processes_of(found.operations.values()))
     assert known.losses == () and known.absence(*window) in ("assumed", "proven")
     assert (found.status, len(found.operations)) == ("complete", 3)
-
-
-HOSTILE = {
-    "sql": "'); DROP TABLE operation; --",
-    "like": "%_\\",
-    "quotes": "\"'`$1 ?1 :name @name",
-    "long": "x" * 20_000,
-    "nul": "before\x00after",
-    "right to left": "\u202egnirts\u202c \u05d0\u05d1",
-    "zero width": "a\u200bb\u200d\ufeff",
-    "emoji": "\U0001f469\u200d\U0001f680",
-    "json": '{"$ref": ["a", null]}',
-    "markup": "<script>alert(1)</script>",
-    "controls": "\t\r\n\x1b[31m\x7f",
-    "separators": "a:b@c@d:e",
-}
-
-
-@pytest.mark.fault("F31")
-@every_store
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_name_is_a_name_like_any_other(store: FactStore, text: str) -> None:
-    """As graph, record, version, process, service, response and conversation."""
-    ref, graph_id = f"mem:{text}@{text}", f"user:{text}"
-    made = operation(
-        "w/w", "create", 1, outputs=[ref], graph_id=graph_id, seq=(text, 1), service=text
-    )
-    answer = operation(
-        "a/a",
-        "answer",
-        3,
-        inputs=[ref],
-        outputs=["ans:a@1"],
-        graph_id="user:reader",
-        reads=[graph_id],
-        seq=(text, 3),
-        response_id=text,
-        conversation_id=text,
-    )
-    plain = operation("p/p", "create", 1, outputs=["mem:s:1@a"], graph_id="user:plain")
-    put(store, plain, made, answer)
-    found = walk(store, answer)
-    assert set(found.operations) == {made.key, answer.key} and found.status == "complete"
-    assert [loss.first for loss in closure(store, {text}).losses] == [2]
-    assert store.response_operations(text) == store.conversation_operations(text) == [answer]
-    lookups = Lookups(store)
-    record = ref.rpartition("@")[0]
-    assert [write.operation for write in lookups.history(graph_id, record)] == [made]
-    assert lookups.record_users("user:reader", [record]) == {record: [answer]}
-    shown = answers.ancestry(store, str(answer.key)).whole()
-    assert json.loads(json.dumps(shown))["operations"][0]["graph_id"] == graph_id
-    assert {item.graph_id for item in store.graphs()} == {graph_id, "user:reader", "user:plain"}
-    assert store.graph_hash(graph_id) != store.graph_hash("user:plain")
 
 
 def add_span(scope: ScopeSpans, number: int, step: str, lineage: dict[str, list[str]]) -> Span:

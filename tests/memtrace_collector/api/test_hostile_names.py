@@ -14,7 +14,7 @@ from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.receiver.decode import decode
 from memtrace_collector.telemetry.prometheus import Telemetry
-from tests.contract.test_graph_faults import HOSTILE
+from tests.contract.hostile import HOSTILE
 
 SECOND = 1_000_000_000
 NAMES = {name: text for name, text in HOSTILE.items() if name != "long"} | {"long": "x" * 2_000}
