@@ -26,12 +26,12 @@ _OF_SPANS = (
 )
 _OF_TRACE = (
     "SELECT g.tenant, g.graph_id, o.trace, o.span, o.body FROM span s"
-    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
+    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
     " WHERE s.key BETWEEN ? AND ? ORDER BY o.start_ns, o.trace, o.span"
 )
 _OF_NAME = (
     "SELECT g.tenant, g.graph_id, o.trace, o.span, o.body FROM named n"
-    " JOIN operation o ON o.id = n.operation JOIN graph g ON g.id = n.operation >> 40"
+    " JOIN operation o ON o.id = n.operation JOIN graph g ON g.id = n.operation >> 36"
     " WHERE n.name = ? ORDER BY o.start_ns, o.trace, o.span"
 )
 _SHARED = (
@@ -42,16 +42,16 @@ _SHARED = (
 _MEMBERS = (
     "SELECT o.trace, o.span, g.tenant, g.graph_id FROM json_each(?) wanted CROSS JOIN span s"
     " ON s.key BETWEEN wanted.value AND wanted.value + 4294967295"
-    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
+    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
 )
 _PRODUCERS = (
     "SELECT o.id, o.trace, o.span, o.body FROM json_each(?1) wanted CROSS JOIN produced p"
-    " ON p.graph = ?2 AND p.ref = wanted.value JOIN operation o ON o.id = ?2 << 40 | p.number"
+    " ON p.graph = ?2 AND p.ref = wanted.value JOIN operation o ON o.id = ?2 << 36 | p.number"
 )
 _WRITERS = (
     "SELECT o.id, o.trace, o.span, o.body FROM json_each(?1) wanted CROSS JOIN produced p"
     " ON p.graph = ?2 AND p.ref BETWEEN wanted.value AND wanted.value + 4294967295"
-    " JOIN operation o ON o.id = ?2 << 40 | p.number"
+    " JOIN operation o ON o.id = ?2 << 36 | p.number"
 )
 decoded = lru_cache(maxsize=4_096)(encoding.operation)
 """Walks meet the same operations again and again."""

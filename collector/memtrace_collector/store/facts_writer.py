@@ -22,7 +22,7 @@ _STORED = (
     "SELECT s.key, s.operation, s.segment, s.position, g.tenant, g.graph_id,"
     " o.trace, o.span, o.body"
     " FROM json_each(?) wanted CROSS JOIN span s ON s.key = wanted.value"
-    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
+    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
 )
 _GRAPHS_KEPT = 200_000
 

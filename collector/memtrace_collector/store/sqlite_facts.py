@@ -48,7 +48,7 @@ _NTH_GRAPH = (
 _POSITIONS = (
     "SELECT o.trace, o.span, g.tenant, s.segment, s.position FROM json_each(?) wanted"
     " CROSS JOIN span s ON s.key = wanted.value"
-    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 40"
+    " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
 )
 
 

@@ -28,7 +28,7 @@ _REMOVALS_KEPT = 100_000
 _OF_REFS = (
     "SELECT v.id, v.ref, v.cut, v.verified, v.at_ns, v.content"
     " FROM json_each(?1) wanted CROSS JOIN value_of k ON k.graph = ?2 AND k.ref = wanted.value"
-    " JOIN value v ON v.id = ?2 << 40 | k.number"
+    " JOIN value v ON v.id = ?2 << 36 | k.number"
 )
 _OF_IDS = (
     "SELECT id, ref, cut, verified, at_ns, content"

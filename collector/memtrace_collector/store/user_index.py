@@ -34,7 +34,7 @@ _TAIL = "SELECT id, start_ns, keys FROM uses WHERE id > ? AND id <= ? ORDER BY i
 _IN_INDEX = "SELECT number FROM user WHERE graph = ? AND record IN (SELECT value FROM json_each(?))"
 _TIMED = (
     "SELECT i.record, i.number, u.start_ns FROM user i"
-    " CROSS JOIN uses u ON u.id = i.graph << 40 | i.number"
+    " CROSS JOIN uses u ON u.id = i.graph << 36 | i.number"
     " WHERE i.graph = ? AND i.record IN (SELECT value FROM json_each(?))"
 )
 _NAMES = "SELECT id, trace, span FROM operation WHERE id IN (SELECT value FROM json_each(?))"
