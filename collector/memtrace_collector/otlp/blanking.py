@@ -7,9 +7,10 @@ neighbours all go takes the resource (or scope) around it with it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -74,12 +75,20 @@ def blank_protobuf(body: bytes, goes: Goes) -> bytes:
 def blank_json(body: bytes, signal: Literal["traces", "logs"], goes: Goes) -> bytes:
     """``body`` without the elements that go, as long as before.
 
+    What only Python takes for JSON (``NaN``, halves of surrogate pairs) is written anew, and goes
+    whole where that is longer than before.
+
     Raises:
-        ValueError: not JSON (msgspec's errors are of that kind).
+        ValueError: not JSON.
     """
-    kept = _kept_json(msgspec.Raw(body), _JSON_PATH[signal], _Counter(goes))
-    shorter = bytes(kept) if kept is not None else b"{}"
-    return shorter.ljust(len(body))
+    path = _JSON_PATH[signal]
+    try:
+        raw = _kept_json(msgspec.Raw(body), path, _Counter(goes))
+        shorter = b"{}" if raw is None else bytes(raw)
+    except msgspec.DecodeError:
+        kept = _kept_loose(json.loads(body), path, _Counter(goes))
+        shorter = json.dumps(kept or {}, separators=(",", ":")).encode()
+    return shorter.ljust(len(body)) if len(shorter) <= len(body) else blank_all(body, "json")
 
 
 def blank_all(body: bytes, encoding: Literal["protobuf", "json"]) -> bytes:
@@ -212,3 +221,16 @@ def _kept_json(
     if met and not stayed:
         return None
     return msgspec.Raw(msgspec.json.encode(document))
+
+
+def _kept_loose(document: Any, path: tuple[tuple[str, ...], ...], counter: _Counter) -> Any:
+    """As :func:`_kept_json`, of what Python's own parser has read."""
+    if not path:
+        return None if counter.next_goes() else document
+    met = stayed = False
+    for name in [name for name in document if name in path[0]]:
+        kept = [_kept_loose(item, path[1:], counter) for item in document[name] or ()]
+        left = [item for item in kept if item is not None]
+        met, stayed = met or bool(kept), stayed or bool(left)
+        document[name] = left
+    return None if met and not stayed else document

@@ -91,6 +91,20 @@ def test_json_keeps_exactly_what_stays(
         assert (f"word-{number}-".encode() in blanked) == (number in stays)
 
 
+@pytest.mark.parametrize("oddity", ["NaN", "-Infinity", '"\\ud800"'])
+def test_json_that_only_python_reads_loses_what_goes(oddity: str) -> None:
+    spans = ", ".join(
+        f'{{"traceId": "{number + 1:02x}{"00" * 15}", "spanId": "{"01" * 8}", "x": {oddity}}}'
+        for number in range(3)
+    )
+    body = f'{{"resourceSpans": [{{"scopeSpans": [{{"spans": [{spans}]}}]}}]}}'.encode()
+    blanked = blank_json(body, "traces", {1}.__contains__)
+    assert len(blanked) == len(body)
+    assert left(decode("traces", "json", blanked)) == [0, 2]
+    assert b"0200000" not in blanked
+    assert blank_json(body, "traces", lambda _: True).strip() == b"{}"
+
+
 def test_the_resource_of_what_went_goes_too() -> None:
     message = request([[2], [1]])
     message.resource_spans[0].resource.attributes.add(key="user").value.string_value = "somebody"
