@@ -127,7 +127,7 @@ def report(mode: str, samples: list[Sample]) -> None:
 def bench(folder: Path, size: int, cases: int) -> None:
     started = time.process_time()
     store, owner = build(folder, size, cases)
-    bytes_on_disk = sum(item.stat().st_size for item in folder.glob(f"{size}.sqlite*"))
+    bytes_on_disk = sum(item.stat().st_size for item in folder.glob(f"{size}.*"))
     print(
         f"\n{owner.operations:,} operations, {owner.values:,} values,"
         f" {bytes_on_disk / 1e6:.0f} MB, written in {time.process_time() - started:.0f} s"
