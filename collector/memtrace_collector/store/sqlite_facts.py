@@ -29,7 +29,7 @@ from memtrace_collector.store.text_index import TextIndex
 from memtrace_collector.store.user_index import UserIndex
 
 _CACHE_KIB = 128 * 1024
-_CHECKPOINT_PAGES = 32_768
+_CHECKPOINT_PAGES = 16_384
 _PROJECTION = "projection"
 _CHANGED_FLAGS = (
     "SELECT body FROM flag WHERE tenant = ? AND changed > ? AND changed <= ?"
