@@ -13,7 +13,7 @@ OTELCOL_VERSION := 0.160.0
 OTELCOL := $(CACHE)/bin/otelcol-$(OTELCOL_VERSION)-2
 PIP := -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint types jaeger otelcol venv-mem0-2 clean
+.PHONY: help demo test lint types jaeger otelcol node-sdk venv-mem0-2 clean
 
 help:
 	@echo "make demo         a wrong answer's way through a real memory, end to end"
@@ -22,6 +22,7 @@ help:
 	@echo "make lint types   ruff; mypy --strict"
 	@echo "make jaeger       build Jaeger $(JAEGER_VERSION) (v2) for the tests that need it: Go, 4 minutes"
 	@echo "make otelcol      build an OpenTelemetry Collector $(OTELCOL_VERSION) for the same: Go, 2 minutes"
+	@echo "make node-sdk     install OpenTelemetry's SDK for Node for the same: npm, 1 minute"
 	@echo "make clean        remove the virtual environments and caches"
 
 demo: $(VENV)/.demo
@@ -40,6 +41,8 @@ types: $(VENV)/.test
 jaeger: $(JAEGER)
 
 otelcol: $(OTELCOL)
+
+node-sdk: $(NODE_SDK)
 
 venv-mem0-2: $(VENV_MEM0_2)/.ready
 
@@ -61,6 +64,9 @@ $(JAEGER):
 
 $(OTELCOL):
 	tests/integration/build_otelcol.sh $(OTELCOL_VERSION) $@
+
+$(NODE_SDK):
+	tests/integration/install_node_sdk.sh $@
 
 clean:
 	rm -rf $(VENV) $(VENV_MEM0_2) .mypy_cache .ruff_cache .pytest_cache
