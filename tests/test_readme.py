@@ -9,6 +9,7 @@ import click
 import pytest
 
 from memtrace_collector import config
+from memtrace_collector.access.directory import read_directory
 from memtrace_collector.cli import cli
 from memtrace_otel import environment_variables, semconv
 
@@ -90,3 +91,11 @@ def test_the_environment_table_is_complete() -> None:
     }
     documented = {row[0] for row in table("Environment variables")}
     assert variables <= documented
+
+
+def test_the_file_of_tokens_is_one(tmp_path: Path) -> None:
+    """What is shown as a file of tokens can be read as one."""
+    path = tmp_path / "tokens.yaml"
+    path.write_text(README.split("```yaml\n", 1)[1].split("```", 1)[0])
+    path.chmod(0o600)
+    assert read_directory(path).tenants() == {"acme", "globex"}
