@@ -17,8 +17,9 @@ class Body:
         RefusedError: too large, malformed compression, or no room for it now.
     """
 
-    def __init__(self, ingest: Ingest, coding: Coding | None) -> None:
+    def __init__(self, ingest: Ingest, tenant: str, coding: Coding | None) -> None:
         self._ingest = ingest
+        self._tenant = tenant
         self._inflater = Inflater(ingest.max_request_bytes, coding) if coding else None
         self._parts: list[bytes] = []
         self._held = 0
@@ -47,7 +48,7 @@ class Body:
                 await asyncio.sleep(0)  # a large body holds up nobody
 
     def _keep(self, part: bytes) -> None:
-        self._ingest.take_room(len(part))
+        self._ingest.in_flight.take(self._tenant, len(part))
         self._held += len(part)
         self._parts.append(part)
 
@@ -56,4 +57,4 @@ class Body:
 
     def __exit__(self, *exception: object) -> None:
         self._parts.clear()  # a refusal on its way to the sender still refers to this
-        self._ingest.give_room(self._held)
+        self._ingest.in_flight.give(self._tenant, self._held)

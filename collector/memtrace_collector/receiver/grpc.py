@@ -83,7 +83,7 @@ class _Export:
     async def _export(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
         tenant = self._ingest.admit(_presented(context))
         message = await self._first(messages)
-        with Body(self._ingest, coding_of(message)) as body:
+        with Body(self._ingest, tenant, coding_of(message)) as body:
             await body.add(message)
             whole = await body.whole()
             return await self._exports.acknowledged(tenant, self._signal, "protobuf", whole)

@@ -85,7 +85,8 @@ class OtlpHttp:
         length = headers.get("content-length", "")
         if length.isdecimal() and int(length) > limit:
             raise too_large(limit)
-        with Body(self._ingest, _coding(headers.get("content-encoding", ""))) as body:
+        coding = _coding(headers.get("content-encoding", ""))
+        with Body(self._ingest, tenant, coding) as body:
             await self._read(body, receive)
             whole = await body.whole()
             return await self._exports.acknowledged(tenant, signal, encoding, whole)

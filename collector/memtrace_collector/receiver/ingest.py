@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -20,6 +19,7 @@ from memtrace_collector.log.errors import LogError
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.decode import InvalidRequestError, decode
+from memtrace_collector.receiver.in_flight import InFlight
 from memtrace_collector.receiver.refusal import Code, RefusedError
 from memtrace_collector.receiver.tenants import TenantOf, single_tenant
 from memtrace_collector.receiver.validate import Checked, check
@@ -56,6 +56,7 @@ class Ingest:
         max_request_bytes: largest request, after decompression.
         max_in_flight_bytes: bound of all request bodies held at once; by default 128 MiB, or
             two requests where these may be larger.
+        is_shared: whether there may be several tenants, of whom none may take all of that.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Ingest:
         throttle: Throttle | None = None,
         max_request_bytes: int = MAX_REQUEST_BYTES,
         max_in_flight_bytes: int | None = None,
+        is_shared: bool = False,
         metrics: Metrics = NULL_METRICS,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
@@ -75,8 +77,10 @@ class Ingest:
         self.metrics = metrics
         self._append = append
         self._clock_ns = clock_ns
-        self._room = max_in_flight_bytes or max(MAX_IN_FLIGHT_BYTES, 2 * max_request_bytes)
-        self._room_lock = threading.Lock()
+        self.in_flight = InFlight(
+            max_in_flight_bytes or max(MAX_IN_FLIGHT_BYTES, 2 * max_request_bytes),
+            is_shared=is_shared,
+        )
 
     def admit(self, presented: Presented) -> str:
         """The tenant of a sender that may send now. Asked before a body is read.
@@ -90,21 +94,6 @@ class Ingest:
             self.metrics.add("memtrace.receiver.throttled", 1)
             raise RefusedError(Code.UNAVAILABLE, reason, 429)
         return tenant
-
-    def take_room(self, size: int) -> None:
-        """Reserve memory for a body or a piece of one; give it back with :meth:`give_room`.
-
-        Raises:
-            RefusedError: too much is in flight (UNAVAILABLE).
-        """
-        with self._room_lock:
-            if size > self._room:
-                raise RefusedError(Code.UNAVAILABLE, "too many requests are in flight")
-            self._room -= size
-
-    def give_room(self, size: int) -> None:
-        with self._room_lock:
-            self._room += size
 
     def submit(self, tenant: str, signal: Signal, encoding: Encoding, body: bytes) -> Submission:
         """Check a request and hand it to the log. Acknowledge only when ``durable`` resolves.

@@ -86,6 +86,7 @@ class DataFolder:
                 tenant_of=by_credentials(known),
                 throttle=Throttle(known.limits_of),
                 max_request_bytes=config.server.max_request_bytes,
+                is_shared=known.is_on,
                 metrics=metrics,
             )
             self.eraser = Eraser(self, record_reader(config), metrics)

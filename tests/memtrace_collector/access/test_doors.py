@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
@@ -61,34 +62,38 @@ class Door(NamedTuple):
         url = f"http://127.0.0.1:{self.server.http_port}/v1/traces"
         content_type = {"content-type": "application/x-protobuf"}
         headers = content_type | arguments.pop("headers", {})
-        return httpx.post(url, content=request(), headers=headers, **arguments)
+        return httpx.post(url, **{"content": request(), "headers": headers, **arguments})
 
     def grpc(self, **metadata: str) -> None:
         with grpc.insecure_channel(f"127.0.0.1:{self.server.grpc_port}") as channel:
             channel.unary_unary(METHOD)(request(), metadata=tuple(metadata.items()), timeout=10)
 
 
-def request() -> bytes:
-    """A span whose attributes claim to be another tenant's."""
+def request(padding: int = 0) -> bytes:
+    """A span whose attributes claim to be another tenant's, of so many bytes more."""
     message = ExportTraceServiceRequest()
     resource = message.resource_spans.add()
     for name in ("tenant", "memtrace.tenant", "tenant.id"):
         resource.resource.attributes.add(key=name).value.string_value = "globex"
     span = resource.scope_spans.add().spans.add(trace_id=b"\1" * 16, span_id=b"\2" * 8)
     span.attributes.add(key="memtrace.tenant").value.string_value = "globex"
+    span.attributes.add(key="padding").value.string_value = "x" * padding
     return bytes(message.SerializeToString())
 
 
 @contextmanager
 def doors(
-    folder: Path, tokens: Path, tls: TlsConfig = NO_TLS, append: Any = None
+    folder: Path, tokens: Path, tls: TlsConfig = NO_TLS, append: Any = None, **bounds: int
 ) -> Iterator[Door]:
+    """``bounds``: of :class:`Ingest`, in bytes."""
     known = Authenticator(tokens)
     with closing(SegmentLog(folder / "log")) as log:
         ingest = Ingest(
             append or log.append,
             tenant_of=by_credentials(known),
             throttle=Throttle(known.limits_of),
+            is_shared=known.is_on,
+            **bounds,
         )
         server = ReceiverServer(ingest, Listen(grpc_port=0, http_port=0, tls=tls))
         server.start()
@@ -184,6 +189,52 @@ def test_one_tenant_s_requests_in_flight_are_bounded(tmp_path: Path) -> None:
         eventually(lambda: len(waiting) == 2, "the next in flight")
         waiting[1].set_result(START)
         second.result()
+
+
+@pytest.mark.fault("F24")
+@pytest.mark.otlp_rule("C21", "C23")
+def test_a_tenant_that_fills_the_memory_for_bodies_leaves_room_for_others(tmp_path: Path) -> None:
+    waiting: list[Future[LogPosition]] = []
+    kept: list[str] = []
+    stuck = threading.Event()
+    stuck.set()
+
+    def append(record: LogRecord) -> Future[LogPosition]:
+        durable: Future[LogPosition] = Future()
+        kept.append(record.tenant)
+        if record.tenant == "acme" and stuck.is_set():
+            waiting.append(durable)
+        else:
+            durable.set_result(START)
+        return durable
+
+    body = request(padding=10_000)
+    tokens = tokens_file(tmp_path)
+    with (
+        doors(tmp_path, tokens, append=append, max_in_flight_bytes=100_000) as door,
+        grpc.insecure_channel(f"127.0.0.1:{door.server.grpc_port}") as channel,
+    ):
+        export = channel.unary_unary(METHOD)
+        acme, globex = (tuple(bearer(token).items()) for token in (ACME, GLOBEX))
+        # four of them are in flight: a fifth would be more than what is left
+        held = [export.future(body, metadata=acme, timeout=20) for _ in range(4)]
+        eventually(lambda: len(waiting) == 4, "four bodies in flight")
+        with pytest.raises(grpc.RpcError) as put_off:
+            export(body, metadata=acme, timeout=10)
+        assert put_off.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert "of yours" in put_off.value.details() and 0 < retry_seconds(put_off.value) <= 5
+        refused = door.http(headers=bearer(ACME), content=body)
+        assert refused.status_code == 503 and 0 < int(refused.headers["retry-after"]) <= 5
+        for _ in range(5):
+            export(body, metadata=globex, timeout=10)
+            assert door.http(headers=bearer(GLOBEX), content=body).status_code == 200
+        stuck.clear()
+        for durable in waiting:
+            durable.set_result(START)
+        for call in held:
+            call.result()
+        assert door.http(headers=bearer(ACME), content=body).status_code == 200
+    assert kept.count("acme") == 5 and kept.count("globex") == 10
 
 
 class Certificates(NamedTuple):
