@@ -3,7 +3,7 @@
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
 log), ``memtrace.outbox.depth`` {state}, ``memtrace.cases`` {state},
 ``memtrace.answers.flagged`` {source}, ``memtrace.verdicts`` {stage, type, method},
-``memtrace.invariants`` {kind}.
+``memtrace.invariants`` {kind}, ``memtrace.store.wal_bytes`` {file}: facts, values, text, cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from typing import TypeVar
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import segment_numbers, segment_path
 from memtrace_collector.runtime.data_folder import DataFolder
+from memtrace_collector.runtime.stores import CASES_FILE, FACTS_FILE
 from memtrace_collector.runtime.tenants import Tenants
+from memtrace_collector.store.sqlite_facts import files_of
 from memtrace_collector.telemetry.prometheus import Reading, Telemetry
 
 STORE_SECONDS = 5.0
@@ -36,7 +38,13 @@ def install(
     ``data``: None without a log. ``forward_cursor``: cursor of the destination, when there is one.
     """
     if data is not None:
+        folder = data.log_folder.parent
         _install_lags(telemetry, data, forward_cursor)
+        telemetry.gauge(
+            "memtrace.store.wal_bytes",
+            "Size of SQLite's write-ahead logs: one that grows is held by a reader that stays.",
+            lambda: wal_bytes(folder),
+        )
     telemetry.gauge(
         "memtrace.outbox.depth",
         "Verdict deliveries by state.",
@@ -71,6 +79,16 @@ def _install_lags(telemetry: Telemetry, data: DataFolder, forward_cursor: str | 
             "Bytes of the log that are not forwarded yet.",
             lambda: _lag(data, data.cases.cursor(forward_cursor)),
         )
+
+
+def wal_bytes(folder: Path) -> list[Reading]:
+    """Of each store that is a file in the folder."""
+    files = {**files_of(folder / FACTS_FILE)._asdict(), "cases": folder / CASES_FILE}
+    return [
+        Reading(_size(path.with_name(f"{path.name}-wal")), {"file": name})
+        for name, path in files.items()
+        if path.exists()
+    ]
 
 
 class _Cached:
@@ -132,3 +150,11 @@ def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:
     between = [n for n in segment_numbers(folder) if start.segment <= n < end.segment]
     whole = sum(segment_path(folder, number).stat().st_size for number in between)
     return whole - start.offset + end.offset
+
+
+def _size(path: Path) -> int:
+    """In bytes; 0 for what is not there (any more)."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

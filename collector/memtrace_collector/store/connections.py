@@ -25,6 +25,8 @@ _BUSY_TIMEOUT_S = 30.0
 _READER_CACHE_KIB = 16 * 1024
 _WAIT_FOR_WRITER_S = 10.0
 _POLL_S = 0.02
+_PAGE_BYTES = 4_096
+"""SQLite's default."""
 
 
 class Connections:
@@ -70,6 +72,7 @@ class Connections:
                 self._writer.execute("PRAGMA journal_mode = WAL")
                 self._writer.execute(f"PRAGMA synchronous = {synchronous}")
                 self._writer.execute(f"PRAGMA wal_autocheckpoint = {checkpoint_pages}")
+                self._writer.execute(f"PRAGMA journal_size_limit = {_limit(checkpoint_pages)}")
                 self._writer.execute("PRAGMA secure_delete = 1")
                 schema.migrate(self._writer, scripts, path.name)
             else:
@@ -175,6 +178,11 @@ class Connections:
         )
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         return connection
+
+
+def _limit(checkpoint_pages: int) -> int:
+    """Bytes: a write-ahead log that a reader kept from being emptied is cut back to so many."""
+    return 2 * checkpoint_pages * _PAGE_BYTES
 
 
 class _Reader:

@@ -15,7 +15,9 @@ import pytest
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store import connections, facts_schema, schema
+from memtrace_collector.runtime.gauges import wal_bytes
+from memtrace_collector.runtime.stores import FACTS_FILE
+from memtrace_collector.store import connections, facts_schema, schema, sqlite_facts
 from memtrace_collector.store.sqlite_facts import SqliteFactStore, files_of
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
 
@@ -29,6 +31,13 @@ store = SqliteFactStore(Path(sys.argv[1]), writable=False)
 print(store.size(sys.argv[2]), [item.ref for item in store.search_values(sys.argv[2], sys.argv[3])])
 print(store.first_position([item.key for item in store.all_operations(sys.argv[2])]) != {})
 store.close()
+"""
+HOLD = """
+import sqlite3, sys
+reader = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
+reader.execute("BEGIN")
+for line in sys.stdin:
+    print(*reader.execute("SELECT count(*) FROM operation").fetchone(), flush=True)
 """
 
 
@@ -72,6 +81,50 @@ def test_a_reader_sees_what_comes_after_it_opened(tmp_path: Path) -> None:
         put(store)
         assert reader.size(GRAPH) == 1 and reader.cursor() == LogPosition(1, 2)
         assert [item.ref for item in reader.search_values(GRAPH, "東京")] == ["mem:s:1@a"]
+
+
+@pytest.mark.fault("F10")
+def test_while_another_process_holds_an_old_state_batches_go_on_and_then_the_wal_shrinks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_facts, "_CHECKPOINT_PAGES", 32)
+    path = tmp_path / FACTS_FILE
+    most = 2 * 32 * 4_096
+
+    def wal() -> float:
+        (size,) = (each.value for each in wal_bytes(tmp_path) if each.attributes["file"] == "facts")
+        return size
+
+    with closing(SqliteFactStore(path)) as store:
+
+        def grow(first: int, last: int) -> None:
+            for number in range(first, last):
+                item = operation(f"t{number}/create", "create", number, outputs=[f"mem:{number}@a"])
+                store.apply([(LogPosition(1, number), SpanFacts(operation=item))], START)
+
+        grow(0, 100)
+        before = wal()
+        assert 0 < before <= most
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLD, str(path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as holder:
+            assert _ask(holder) == 100
+            grow(100, 400)
+            assert wal() > 2 * most, "the reader is in the way of every checkpoint"
+            assert _ask(holder) == 100 and store.size(GRAPH) == 400
+        grow(400, 500)
+        assert wal() <= most and store.size(GRAPH) == 500
+
+
+def _ask(holder: subprocess.Popen[str]) -> int:
+    """How many operations the process sees that holds a state."""
+    assert holder.stdin is not None and holder.stdout is not None
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    return int(holder.stdout.readline())
 
 
 def test_a_reader_after_the_writer_was_killed_reads_what_it_had_committed(tmp_path: Path) -> None:
