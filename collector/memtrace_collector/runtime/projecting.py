@@ -22,6 +22,10 @@ from memtrace_collector.store.base import FactStore
 from memtrace_collector.telemetry.metrics import Metrics
 
 SETTLE_SECONDS = 120.0
+TIDY_SHARE = 0.5
+"""Of the time that projecting took: what is put off then costs no command much more."""
+TIDY_SECONDS = 2.0
+"""At most."""
 _POLL_SECONDS = 0.01
 
 
@@ -64,7 +68,11 @@ class Here:
         self.facts: FactStore = self._writer.facts
 
     def settle(self) -> None:
-        self._writer.projector.run_once()
+        """See the protocol. No process will be idle later, so what was projected is tidied now."""
+        began = time.monotonic()
+        if self._writer.projector.run_once():
+            taken = time.monotonic() - began
+            self.facts.tidy(min(TIDY_SHARE * taken, TIDY_SECONDS))
 
     def missing(self) -> str:
         return ""
