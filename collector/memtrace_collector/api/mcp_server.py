@@ -43,7 +43,9 @@ def http_app(ask: Ask, host: str) -> Starlette:
         transport_security=TransportSecuritySettings(
             enable_dns_rebinding_protection=is_loopback(host),
             allowed_hosts=names,
-            allowed_origins=[f"http://{name}" for name in names],
+            allowed_origins=[
+                f"{scheme}://{name}" for scheme in ("http", "https") for name in names
+            ],
         ),
     )
 

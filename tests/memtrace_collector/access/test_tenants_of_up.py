@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import ssl
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.memtrace_collector.access.certificates import Authority
+from tests.memtrace_collector.access.certificates import Authority, Pair
 from tests.memtrace_collector.access.tokens import (
     ACME,
     EXPIRED,
@@ -263,6 +264,52 @@ def test_over_tls_the_command_line_trusts_the_owner_s_certificate_alone(tmp_path
         assert untrusted.returncode == 3 and "certificate verify failed" in untrusted.stderr
     finally:
         up.stop()
+
+
+@pytest.mark.fault("F32")
+def test_a_client_s_certificate_is_its_tenant_at_the_api_too(tmp_path: Path) -> None:
+    ours, theirs = Authority(tmp_path, "ours"), Authority(tmp_path, "theirs")
+    server = ours.sign("collector.example")
+    acme, globex = ours.sign("agent.acme.example"), ours.sign("agent.globex.example")
+    known = {"agent.acme.example": "acme", "agent.globex.example": "globex"}
+    up = start_up(
+        tmp_path / "store",
+        *("--tokens-file", str(tokens_file(tmp_path, certificates=known))),
+        MEMTRACE_TLS_CERTIFICATE=str(server.certificate),
+        MEMTRACE_TLS_KEY=str(server.key),
+        MEMTRACE_TLS_CLIENT_CA=str(ours.certificate),
+    )
+    try:
+        with showing(up, ours, acme) as sender:
+            url = f"{up.addresses['otlp_http']}/v1/traces"
+            headers = {"content-type": "application/json"}
+            sender.post(url, content=spans("overwritten"), headers=headers).raise_for_status()
+            eventually(lambda: bool(sender.get("/graphs").json()), "the spans are projected")
+        for pair, token, status, seen in (
+            (acme, ACME, 200, GRAPH),
+            (None, ACME, 200, GRAPH),
+            (globex, "", 200, ""),
+            (None, "", 401, ""),
+            (acme, GLOBEX, 401, ""),
+        ):
+            with showing(up, ours, pair) as client:
+                answer = client.get("/graphs", headers=bearer(token) if token else {})
+            assert answer.status_code == status and (GRAPH in answer.text) == bool(seen)
+        stranger = theirs.sign("agent.acme.example")
+        with showing(up, ours, stranger) as client, pytest.raises(httpx.TransportError):
+            client.get("/graphs")
+        assert graphs(tmp_path, MEMTRACE_TENANT="acme") == [GRAPH]
+    finally:
+        up.stop()
+
+
+def showing(up: Up, trusted: Authority, shown: Pair | None) -> httpx.Client:
+    """A client of the API that shows a certificate."""
+    context = ssl.create_default_context(cafile=trusted.certificate)
+    if shown is not None:
+        context.load_cert_chain(shown.certificate, shown.key)
+    base = f"{up.addresses['api']}/api/v1"
+    return httpx.Client(base_url=base, verify=context, trust_env=False, timeout=20)
 
 
 def test_a_new_token_counts_after_a_hang_up(tmp_path: Path) -> None:
