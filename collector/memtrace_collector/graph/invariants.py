@@ -6,9 +6,11 @@ version nobody could see (``@?``) proves nothing.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from memtrace_collector.graph import deciding
 from memtrace_collector.graph.case import Closure, Write
@@ -29,6 +31,9 @@ _MAX_OTHER_GRAPHS = 200
 _RECORDS = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
 _WRITING_ACTIONS = frozenset(("ADD", "UPDATE", "DELETE"))
 _SKIPPED = "skipped"
+_PART = 2_000
+"""Operations, or records, that are in memory at one time."""
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,40 +48,59 @@ class Finding:
 
 
 def check(reader: GraphReader, graph_id: str) -> list[Finding]:
-    """Everything found in one graph, oldest first."""
-    operations = list(reader.all_operations(graph_id))
-    lookups = Lookups(reader)
-    trees = _trees(operations)
-    reads = [item for item in operations if item.delivered and not item.composite]
-    _prefetch(lookups, graph_id, reads)
+    """Everything found in one graph, oldest first.
+
+    The graph is read in parts, so that a large one takes no more memory than what is found in it.
+    """
     found: list[tuple[int, Finding]] = []
-    for read in reads:
-        found.extend((read.start_ns, item) for item in _outdated(lookups, graph_id, read))
-    for read, ref, other in _foreign(lookups, graph_id, reads):
-        says = f"{ref} was written in {other}, which this read does not name"
-        found.append((read.start_ns, Finding(FOREIGN, graph_id, read.key, ref, says)))
-    known = closure(reader, processes_of(operations))
-    for operation in operations:
-        tree = trees[operation.trace_id]
-        lost = _lost_writes(graph_id, operation, tree, known)
-        found.extend((operation.start_ns, item) for item in lost)
-        if _is_empty_retrieval(operation, tree):
-            ref = next(iter(operation.inputs), "")
-            says = "the search returned nothing"
-            item = Finding(EMPTY_RETRIEVAL, graph_id, operation.key, ref, says)
-            found.append((operation.start_ns, item))
-    records = {variables.record_of(r) for o in operations for r in o.outputs if _is_record(r)}
-    lookups.writers(graph_id, records)
-    for record in sorted(records):
-        found.extend(_flaps(graph_id, record, lookups.history(graph_id, record)))
+    records: set[str] = set()
+    for part in _parts(reader.all_operations(graph_id)):
+        lookups = Lookups(reader)
+        found.extend(_outdated_or_foreign(lookups, graph_id, part))
+        found.extend(_lost_or_empty(lookups, graph_id, part))
+        records.update(variables.record_of(r) for o in part for r in o.outputs if _is_record(r))
+    for names in _parts(sorted(records)):
+        lookups = Lookups(reader)
+        lookups.writers(graph_id, names)
+        for record in names:
+            found.extend(_flaps(graph_id, record, lookups.history(graph_id, record)))
     return [item for _, item in sorted(_first_per_trace(found), key=lambda pair: pair[0])]
 
 
-def _trees(operations: Iterable[Operation]) -> dict[str, TraceTree]:
-    by_trace: dict[str, list[Operation]] = defaultdict(list)
+def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    rest = iter(items)
+    while part := list(itertools.islice(rest, _PART)):
+        yield part
+
+
+def _outdated_or_foreign(
+    lookups: Lookups, graph_id: str, operations: Iterable[Operation]
+) -> Iterator[tuple[int, Finding]]:
+    reads = [item for item in operations if item.delivered and not item.composite]
+    _prefetch(lookups, graph_id, reads)
+    for read in reads:
+        yield from ((read.start_ns, item) for item in _outdated(lookups, graph_id, read))
+    for read, ref, other in _foreign(lookups, graph_id, reads):
+        says = f"{ref} was written in {other}, which this read does not name"
+        yield read.start_ns, Finding(FOREIGN, graph_id, read.key, ref, says)
+
+
+def _lost_or_empty(
+    lookups: Lookups, graph_id: str, operations: Sequence[Operation]
+) -> Iterator[tuple[int, Finding]]:
+    known = closure(lookups.reader, processes_of(operations))
     for operation in operations:
-        by_trace[operation.trace_id].append(operation)
-    return {trace_id: TraceTree(items) for trace_id, items in by_trace.items()}
+        if not operation.decisions and not _found_nothing(operation):
+            continue
+        trace = lookups.tree(operation.trace_id).operations
+        tree = TraceTree([item for item in trace if item.graph_id == graph_id])
+        lost = _lost_writes(graph_id, operation, tree, known)
+        yield from ((operation.start_ns, item) for item in lost)
+        if _found_nothing(operation) and _is_users_search(operation, tree):
+            ref = next(iter(operation.inputs), "")
+            says = "the search returned nothing"
+            item = Finding(EMPTY_RETRIEVAL, graph_id, operation.key, ref, says)
+            yield operation.start_ns, item
 
 
 def _first_per_trace(found: Iterable[tuple[int, Finding]]) -> list[tuple[int, Finding]]:
@@ -223,10 +247,16 @@ def _is_closed(decider: Operation, tree: TraceTree, known: Closure) -> bool:
     return absence == "proven" or (absence == "assumed" and bool(around))
 
 
-def _is_empty_retrieval(operation: Operation, tree: TraceTree) -> bool:
-    """A user's search, not the look for similar memories inside an add."""
-    if operation.step != semconv.STEP_RETRIEVE or operation.delivered or operation.error_type:
-        return False
+def _found_nothing(operation: Operation) -> bool:
+    return (
+        operation.step == semconv.STEP_RETRIEVE
+        and not operation.delivered
+        and not operation.error_type
+    )
+
+
+def _is_users_search(operation: Operation, tree: TraceTree) -> bool:
+    """Not the look for similar memories inside an add."""
     if not tree.is_leaf(operation):
         return False
     return all(item.step != semconv.STEP_ADD for item in tree.enclosing(operation))

@@ -53,12 +53,14 @@ class InvariantWatch:
         reader: GraphReader,
         metrics: Metrics = NULL_METRICS,
         clock: Callable[[], float] = time.monotonic,
+        wait: Callable[[threading.Event, float], object] = threading.Event.wait,
         report: Report = _tell_nobody,
     ) -> None:
         self._reader = reader
         self._report = report
         self._metrics = metrics
         self._clock = clock
+        self._wait = wait
         self._checked: dict[str, _Checked] = {}
         self._counts: Counter[str] = Counter(dict.fromkeys(invariants.KINDS, 0))
 
@@ -92,7 +94,7 @@ class InvariantWatch:
             began = self._clock()
             if known is None or known.is_due(summary, began):
                 self._checked[summary.graph_id] = self._check(summary)
-                stop.wait(PACE_FACTOR * (self._clock() - began))
+                self._wait(stop, PACE_FACTOR * (self._clock() - began))
         self._metrics.add("memtrace.invariants.unwatched", max(0, len(summaries) - MAX_GRAPHS))
         counts: Counter[str] = Counter(dict.fromkeys(invariants.KINDS, 0))
         for checked in self._checked.values():

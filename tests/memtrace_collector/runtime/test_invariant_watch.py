@@ -28,7 +28,7 @@ def test_a_graph_is_checked_again_when_it_changed_and_has_rested() -> None:
     script.retrieve()
     store = script.store()
     clock = Clock()
-    watch = InvariantWatch(store, clock=clock)
+    watch = InvariantWatch(store, clock=clock, wait=lambda *_: None)
     never = threading.Event()
     watch.look(never)
     assert watch.counts()[EMPTY_RETRIEVAL] == 1
