@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -163,6 +164,43 @@ def test_rows_that_were_given_up_are_listed_and_can_be_tried_again(store: CaseSt
     (again,) = store.outbox_due(7, destination="other")
     assert (again.id, again.attempts, again.last_error) == ("b", 0, "")
     assert [item.id for item in store.outbox_due(7)] == ["d", "a"]
+
+
+@pytest.mark.fault("F1")
+def test_a_row_is_in_the_hands_of_one_sender_until_the_lease_ends(store: CaseStore) -> None:
+    store.enqueue([entry("later", 5), entry("now", 1), entry("far", 99), entry("x", 0, "other")])
+    assert [row.id for row in store.outbox_take("one", 10, 20)] == ["now"]
+    assert [row.id for row in store.outbox_take("two", 10, 20, 9)] == ["later"]
+    assert store.outbox_take("two", 29, 20)[0].id == "later", "what it has comes again"
+    assert [row.id for row in store.outbox_take("three", 29, 20, 9)] == []
+    assert [row.id for row in store.outbox_due(29)] == ["now", "later"]
+    (again,) = store.outbox_take("three", 30, 20, 9)
+    assert (again.id, again.payload, again.attempts) == ("now", b"\x00bytes", 0)
+    store.outbox_failed("now", "503", 40)
+    assert [row.id for row in store.outbox_take("one", 40, 20, 9)] == ["now"]
+    store.outbox_delivered("now", 41)
+    assert [row.id for row in store.outbox_take("one", 120, 20, 9)] == ["later", "far"]
+    assert [row.id for row in store.outbox_take("one", 120, 20, 9, "other")] == ["x"]
+    assert store.for_tenant("else").outbox_take("one", 500, 20, 9) == []
+
+
+def test_of_many_senders_each_gets_rows_that_no_other_gets(store: CaseStore) -> None:
+    store.enqueue([entry(f"r{number:02}") for number in range(40)])
+    got: list[str] = []
+
+    def send(name: str) -> None:
+        while rows := store.outbox_take(name, 1, 10, 3):
+            for row in rows:
+                got.append(row.id)
+                store.outbox_delivered(row.id, 1)
+
+    threads = [threading.Thread(target=send, args=(f"s{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == [f"r{number:02}" for number in range(40)]
+    assert store.outbox_counts()["delivered"] == 40
 
 
 def test_places_in_the_log_are_kept_by_name(store: CaseStore) -> None:

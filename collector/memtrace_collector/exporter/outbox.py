@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -23,6 +24,8 @@ _LONGEST_RETRY_SECONDS = 300.0
 _IDLE_SECONDS = 0.5
 _AFTER_FAILURE_SECONDS = 5.0
 _NS = 1_000_000_000
+_LEASE_NS = 60 * _NS
+"""Longer than any attempt to send: what a sender had that died goes to another after it."""
 
 
 class Entry(Protocol):
@@ -44,6 +47,9 @@ class Outbox(Protocol):
     def outbox_due(
         self, now_ns: int, limit: int = ..., destination: str = ...
     ) -> Sequence[Entry]: ...
+    def outbox_take(
+        self, sender: str, now_ns: int, lease_ns: int, limit: int = ..., destination: str = ...
+    ) -> Sequence[Entry]: ...
     def outbox_delivered(self, entry_id: str, now_ns: int, destination: str = ...) -> None: ...
     def outbox_failed(
         self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = ...
@@ -62,12 +68,14 @@ class OutboxSender:
     """Sends the due rows of every outbox to one destination.
 
     Each destination has a sender of its own, and rows of its own: one that is dead holds up no
-    other.
+    other. Several processes may send to one destination: each row is in the hands of one of them.
 
     Args:
         outboxes: those of all tenants, asked for at each pass; they take turns.
         clock_ns: nanoseconds since the Unix epoch.
         give_up_days: how long a row is tried, counted in the back-offs behind it.
+        name: of the only sender that these outboxes ever have for the destination: after a
+            restart it goes on with what it had. Empty: there may be others.
     """
 
     def __init__(
@@ -77,9 +85,11 @@ class OutboxSender:
         *,
         clock_ns: Callable[[], int] = time.time_ns,
         give_up_days: float = GIVE_UP_DAYS,
+        name: str = "",
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._outboxes = outboxes
+        self._name = name or uuid.uuid4().hex
         self._destination = destination
         self._clock_ns = clock_ns
         self._max_attempts = attempts_within(give_up_days * 86_400)
@@ -96,19 +106,19 @@ class OutboxSender:
         """
         delivered = 0
         for outbox in self._outboxes():
-            for entry in outbox.outbox_due(
-                self._clock_ns(), ROWS_IN_A_TURN, self._destination.name
-            ):
+            for _ in range(ROWS_IN_A_TURN):
                 if stop is not None and stop.is_set():
                     return delivered
-                outcome = self._deliver(outbox, entry)
+                outcome = self._deliver_one(outbox)
+                if outcome is None:
+                    break
                 delivered += outcome == "delivered"
                 if outcome == "retry":
                     return delivered
         return delivered
 
     def is_empty(self) -> bool:
-        """Nothing is due."""
+        """Nothing is due, and nobody is just sending anything."""
         name, now_ns = self._destination.name, self._clock_ns()
         return not any(outbox.outbox_due(now_ns, 1, name) for outbox in self._outboxes())
 
@@ -121,6 +131,13 @@ class OutboxSender:
             pause_seconds=_AFTER_FAILURE_SECONDS,
         )
         passes.run(lambda: 0.0 if self.run_once(stop) else _IDLE_SECONDS, stop)
+
+    def _deliver_one(self, outbox: Outbox) -> Outcome | None:
+        """None: no row is due that nobody else has."""
+        taken = outbox.outbox_take(
+            self._name, self._clock_ns(), _LEASE_NS, 1, self._destination.name
+        )
+        return self._deliver(outbox, taken[0]) if taken else None
 
     def _deliver(self, outbox: Outbox, entry: Entry) -> Outcome:
         delivery = self._send(entry)

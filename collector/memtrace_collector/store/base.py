@@ -302,7 +302,21 @@ class CaseStore(CaseQueue, Protocol):
     def outbox_due(
         self, now_ns: int, limit: int = 100, destination: str = DEFAULT_DESTINATION
     ) -> list[OutboxEntry]:
-        """Pending rows of one destination, the longest due first, equals as they were put."""
+        """Pending rows of one destination, the longest due first, equals as they were put;
+        also those that a sender has."""
+        ...
+
+    def outbox_take(
+        self,
+        sender: str,
+        now_ns: int,
+        lease_ns: int,
+        limit: int = 1,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> list[OutboxEntry]:
+        """Lease rows of :meth:`outbox_due`: until the lease ends, or the row is delivered or has
+        failed, no other sender gets it. What this sender has already comes again.
+        """
         ...
 
     def outbox_delivered(

@@ -111,5 +111,11 @@ CREATE TABLE cursor(
   name TEXT PRIMARY KEY, segment INTEGER NOT NULL, offset INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4)
+# A row is in the hands of one sender at a time.
+CASES_5 = """
+ALTER TABLE outbox ADD COLUMN sender TEXT NOT NULL DEFAULT '';
+ALTER TABLE outbox ADD COLUMN leased_until_ns INTEGER NOT NULL DEFAULT 0;
+"""
+
+CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5)
 """Oldest first: a file of version n lacks the scripts from n on."""

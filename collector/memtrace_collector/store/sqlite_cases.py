@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,15 @@ _ROWS = (
     "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
     " last_error FROM outbox WHERE tenant = ? AND state = ?"
 )
+_TAKE = """
+UPDATE outbox SET sender = ?2, leased_until_ns = ?4 WHERE number IN (
+  SELECT number FROM outbox WHERE tenant = ?1 AND state = 'pending' AND destination = ?5
+     AND not_before_ns <= ?3 AND (leased_until_ns <= ?3 OR sender = ?2)
+   ORDER BY not_before_ns, number LIMIT ?6)
+  RETURNING id, case_id, revision, signal, payload, destination, attempts, not_before_ns,
+    last_error, number
+"""
+_NOT_BEFORE = 7
 _TENANTS = (
     "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
 )
@@ -138,6 +147,21 @@ class SqliteCaseStore(SqliteCaseQueue):
         )
         return [_entry(row) for row in rows]
 
+    def outbox_take(
+        self,
+        sender: str,
+        now_ns: int,
+        lease_ns: int,
+        limit: int = 1,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> list[OutboxEntry]:
+        if not self.outbox_due(now_ns, 1, destination):
+            return []  # most calls end here, without the lock of the writer
+        parameters = (self.tenant, sender, now_ns, now_ns + lease_ns, destination, limit)
+        with self._connections.transaction() as connection:
+            rows = connection.execute(_TAKE, parameters).fetchall()
+        return [_entry(row) for *row, _ in sorted(rows, key=_by_due)]
+
     def outbox_delivered(
         self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION
     ) -> None:
@@ -159,6 +183,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         with self._connections.transaction() as connection:
             connection.execute(
                 "UPDATE outbox SET state = ?, attempts = attempts + 1, last_error = ?,"
+                " leased_until_ns = 0,"
                 " not_before_ns = ifnull(?, not_before_ns)"
                 " WHERE tenant = ? AND destination = ? AND id = ? AND state = ?",
                 (state, error, retry_at_ns, self.tenant, destination, entry_id, PENDING),
@@ -193,7 +218,12 @@ def _verdict(row: tuple[str]) -> dict[str, object]:
     return verdict
 
 
-def _entry(row: tuple[Any, ...]) -> OutboxEntry:
+def _by_due(row: tuple[Any, ...]) -> tuple[int, int]:
+    """As ``outbox_due`` orders them; RETURNING does not."""
+    return row[_NOT_BEFORE], row[-1]
+
+
+def _entry(row: Sequence[Any]) -> OutboxEntry:
     entry_id, case_id, revision, signal, payload, destination, *tried = row
     attempts, not_before_ns, last_error = tried
     return OutboxEntry(

@@ -11,6 +11,7 @@ from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Outb
 from memtrace_collector.store.postgres import cases_erase, keys
 from memtrace_collector.store.postgres.cases_queue import PostgresCaseQueue
 from memtrace_collector.store.postgres.cases_rows import (
+    by_due,
     entry_of,
     put_outbox,
     put_verdict,
@@ -51,6 +52,17 @@ _DUE = (
     " last_error FROM outbox WHERE tenant = %s AND state = 'pending' AND destination = %s"
     " AND not_before_ns <= %s ORDER BY not_before_ns, number LIMIT %s"
 )
+_TAKE = """
+WITH due AS (
+  SELECT id FROM outbox WHERE tenant = %(tenant)s AND state = 'pending'
+     AND destination = %(destination)s AND not_before_ns <= %(now)s
+     AND (leased_until_ns <= %(now)s OR sender = %(sender)s)
+   ORDER BY not_before_ns, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+UPDATE outbox o SET sender = %(sender)s, leased_until_ns = %(until)s
+  FROM due WHERE o.tenant = %(tenant)s AND o.destination = %(destination)s AND o.id = due.id
+  RETURNING o.id, case_id, revision, signal, payload, destination, attempts, not_before_ns,
+    last_error, number
+"""
 _GIVEN_UP = (
     "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
     " last_error FROM outbox WHERE tenant = %s AND state = 'abandoned' ORDER BY number LIMIT %s"
@@ -60,7 +72,7 @@ _DELIVERED = (
     " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
 )
 _FAILED = (
-    "UPDATE outbox SET state = %s, attempts = attempts + 1, last_error = %s,"
+    "UPDATE outbox SET state = %s, attempts = attempts + 1, last_error = %s, leased_until_ns = 0,"
     " not_before_ns = coalesce(%s, not_before_ns)"
     " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
 )
@@ -157,6 +169,25 @@ class PostgresCaseStore(PostgresCaseQueue):
     ) -> list[OutboxEntry]:
         rows = self._database.query(_DUE, (self._tenant, destination, now_ns, limit))
         return [entry_of(row) for row in rows]
+
+    def outbox_take(
+        self,
+        sender: str,
+        now_ns: int,
+        lease_ns: int,
+        limit: int = 1,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> list[OutboxEntry]:
+        parameters = {
+            "tenant": self._tenant,
+            "destination": destination,
+            "sender": sender,
+            "now": now_ns,
+            "until": now_ns + lease_ns,
+            "limit": limit,
+        }
+        rows = self._database.query(_TAKE, parameters)
+        return [entry_of(row) for *row, _ in sorted(rows, key=by_due)]
 
     def outbox_delivered(
         self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION

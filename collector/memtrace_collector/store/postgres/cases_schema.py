@@ -53,4 +53,10 @@ CREATE TABLE place(
   name TEXT PRIMARY KEY, segment BIGINT NOT NULL, position BIGINT NOT NULL);
 """
 
-CASES = Part("cases", (CASES_1,))
+# A row is in the hands of one sender at a time.
+CASES_2 = """
+ALTER TABLE outbox ADD COLUMN sender TEXT NOT NULL DEFAULT '',
+  ADD COLUMN leased_until_ns BIGINT NOT NULL DEFAULT 0;
+"""
+
+CASES = Part("cases", (CASES_1, CASES_2))
