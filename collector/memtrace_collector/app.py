@@ -37,7 +37,7 @@ from memtrace_collector.runtime.owner import Owner, owned
 from memtrace_collector.runtime.projecting import Apart, record_reader
 from memtrace_collector.runtime.roles import UP, Role
 from memtrace_collector.runtime.stage import Deadline, Stage, drain
-from memtrace_collector.runtime.tenants import Tenants
+from memtrace_collector.runtime.tenants import ONLY_WORKER, Tenants
 from memtrace_collector.runtime.text_indexing import TextIndexing
 from memtrace_collector.settings.tls import TlsConfig
 from memtrace_collector.telemetry.metrics import NULL_METRICS
@@ -170,7 +170,7 @@ class App:
             forwarded = FORWARD_CURSOR if self._config.forward.url else None
             keeping = log_retention(data, self._config, telemetry, forwarded)
             self._run(parts, Stage("retention", keeping.run))
-            self._run(parts, Stage("erasing", data.eraser.run))
+            self._run(parts, Stage("erasing", data.erasing.run))
         if self._config.forward.url:
             self._start_sending(parts, data, tenants, telemetry)
         if self._role.works:
@@ -205,7 +205,8 @@ class App:
         destination = open_destination(DESTINATION, forward)
         parts.callback(self._close, destination.close)
         if self._role.works:
-            sender = OutboxSender(tenants.outboxes, destination, metrics=telemetry)
+            only = "" if is_database(self._config.store) else ONLY_WORKER
+            sender = OutboxSender(tenants.outboxes, destination, name=only, metrics=telemetry)
             self._run(parts, Stage("outbox", sender.run))
             self._drain(parts, "outbox", lambda: sender.is_held_up or sender.is_empty())
         if not self._role.receives or isinstance(data, LoglessData):

@@ -35,9 +35,11 @@ from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.refusal import RefusedError
 from memtrace_collector.receiver.tenants import by_credentials
 from memtrace_collector.runtime.erasing import Eraser, Json
+from memtrace_collector.runtime.erasing_together import OrderedErasing, erase_everywhere
 from memtrace_collector.runtime.projecting import Follow, Here, database_of, record_reader
 from memtrace_collector.runtime.stores import LOG_FOLDER, open_cases
 from memtrace_collector.runtime.told import told
+from memtrace_collector.store.erasures import ErasureOrders
 from memtrace_collector.telemetry.metrics import Metrics
 
 COMMIT_SECONDS = 30.0
@@ -90,6 +92,9 @@ class DataFolder:
                 metrics=metrics,
             )
             self.eraser = Eraser(self, record_reader(config), metrics)
+            self.erasing: Eraser | OrderedErasing = self.eraser
+            if isinstance(self.facts, ErasureOrders):
+                self.erasing = OrderedErasing(self.facts, self.eraser, metrics)
             self._opened = opened.pop_all()
 
     def close(self) -> None:
@@ -137,7 +142,10 @@ class DataFolder:
         return lambda: self.facts.cursor() >= end
 
     def erase(self, graph_id: str) -> Json:
-        """See :meth:`~memtrace_collector.runtime.erasing.Eraser.erase`."""
+        """See :meth:`~memtrace_collector.runtime.erasing.Eraser.erase`; where other logs feed
+        the same facts, :func:`~memtrace_collector.runtime.erasing_together.erase_everywhere`."""
+        if isinstance(self.facts, ErasureOrders):
+            return erase_everywhere(self, graph_id)
         return self.eraser.erase(self.tenant, graph_id)
 
     def request_at(self, position: LogPosition) -> ExportTraceServiceRequest:

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from memtrace_collector.graph.facts import DEFAULT_TENANT
-from memtrace_collector.log.position import LogPosition
+from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.log.reader import read_segment
 from memtrace_collector.store.base import CaseStore, FactStore
 
@@ -100,12 +100,13 @@ def known_operations(data: Searched, graph_id: str) -> int:
 
 
 def operations_before(data: Searched, graph_id: str, until: LogPosition) -> int:
-    """Of :func:`known_operations`, those that came before a place in the log."""
+    """Of :func:`known_operations`, those that came before a place in this log."""
     graphs = [item.graph_id for item in data.facts.graphs() if graph_id in ("", item.graph_id)]
     count = 0
     for graph in graphs:
         keys = [operation.key for operation in data.facts.all_operations(graph)]
-        count += sum(place < until for place in data.facts.first_position(keys).values())
+        places = data.facts.first_position(keys).values()
+        count += sum(START < place < until for place in places)
     return count
 
 

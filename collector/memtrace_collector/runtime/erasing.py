@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent import futures
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -85,6 +85,8 @@ class _Work(NamedTuple):
     """What is searched for afterwards."""
     operations: int = 0
     """How many there were."""
+    given: frozenset[str] = frozenset()
+    """Targets that came with the order."""
 
 
 class Eraser:
@@ -111,11 +113,22 @@ class Eraser:
         Raises:
             UnreachableError: the log or the projection does not go on; it is finished later.
         """
+        return self.carry_out(Erase(tenant, graph_id, uuid.uuid4().hex))
+
+    def carry_out(self, order: Erase, targets: Collection[str] = ()) -> Json:
+        """Carry out an order that was given elsewhere, or go on with it; see :meth:`erase`.
+
+        Args:
+            targets: see :class:`~memtrace_collector.processor.erasing.Doomed`; those that this
+                log tells of are added.
+        """
         with self._one:
-            self._finish()
-            order = Erase(tenant, graph_id, uuid.uuid4().hex)
-            self._write_note(_Work(order))
-            return self._carry_out(_Work(order))
+            work = self._read_note()
+            if work is None or work.order.order_id != order.order_id:
+                self._finish()
+                work = _Work(order, given=frozenset(targets))
+                self._write_note(work)
+            return self._carry_out(work)
 
     def run(self, stop: threading.Event) -> None:
         """Finish, until ``stop``, what was broken off."""
@@ -192,7 +205,7 @@ class Eraser:
             named = find(data.log_folder, self._reader, Doomed(order, at), MAX_NEEDLES)
             only = only_of(order.graph_id, named.targets, data.facts) if order.graph_id else ()
             wanted = needles(order.graph_id, named.texts, self._folder)
-            work = work._replace(targets=frozenset(only), wanted=tuple(wanted))
+            work = work._replace(targets=frozenset(only) | work.given, wanted=tuple(wanted))
             self._write_note(work)
         return work, Doomed(order, at, work.targets or frozenset())
 
@@ -253,6 +266,7 @@ class Eraser:
             "targets": None if work.targets is None else sorted(work.targets),
             "wanted": work.wanted,
             "operations": work.operations,
+            "given": sorted(work.given),
         }
         files.replace(self._note, [json.dumps(note).encode()])
 
@@ -268,6 +282,7 @@ class Eraser:
             None if targets is None else frozenset(targets),
             tuple(note["wanted"]),
             note["operations"],
+            frozenset(note.get("given", ())),
         )
 
 

@@ -11,6 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.runtime.erasing_together import erase_everywhere
 from memtrace_collector.runtime.stores import open_cases, open_facts
 
 _NO_LOG = (
@@ -54,8 +55,9 @@ class LoglessData:
     def append(self, body: bytes, signal: str) -> NoReturn:  # noqa: ARG002 - see Data
         raise WrongUseError(_NO_LOG)
 
-    def erase(self, graph_id: str) -> dict[str, Any]:  # noqa: ARG002 - see Data
-        raise WrongUseError(_NO_LOG)
+    def erase(self, graph_id: str) -> dict[str, Any]:
+        """See :func:`~memtrace_collector.runtime.erasing_together.erase_everywhere`."""
+        return erase_everywhere(self, graph_id)
 
     def request_at(self, position: LogPosition) -> ExportTraceServiceRequest:
         raise NotFoundError(f"{_NO_LOG}; the request at {tuple(position)} is in another's log")

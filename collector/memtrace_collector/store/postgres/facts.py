@@ -6,7 +6,8 @@ import copy
 import struct
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import psycopg
 
@@ -15,10 +16,10 @@ from memtrace_collector.graph.facts import DEFAULT_TENANT, OperationKey, SpanFac
 from memtrace_collector.log.position import ELSEWHERE, START, LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied, Change, Changes, ErasedFacts
+from memtrace_collector.store.erasures import Erasure
 from memtrace_collector.store.postgres import erase, erasures, graphs, keys, search, upkeep
 from memtrace_collector.store.postgres.batch import Batch, gather
 from memtrace_collector.store.postgres.database import Connection, Database
-from memtrace_collector.store.postgres.erasures import Erasure
 from memtrace_collector.store.postgres.facts_reader import PostgresGraphReader
 from memtrace_collector.store.postgres.facts_schema import FACTS
 from memtrace_collector.store.postgres.facts_writer import BatchWriter
@@ -123,21 +124,23 @@ class PostgresFactStore(PostgresGraphReader):
         return erase.erase_graph(self._database, self.tenant, graph_id)
 
     def order_erasure(self, erasure: Erasure) -> None:
-        """Have every log that feeds this store rewritten by its owner; see :mod:`.erasures`."""
+        """See :class:`~memtrace_collector.store.erasures.ErasureOrders`."""
         erasures.give(self._database, erasure)
 
     def open_erasures(self) -> list[Erasure]:
-        """The orders that this store's log is still to be rewritten for, of every tenant."""
         self._log_key()
         return erasures.open_for(self._database, self._log_id)
 
-    def confirm_erasure(self, order_id: str) -> None:
-        """This store's log holds nothing any more of what the order is about."""
-        erasures.confirm(self._database, order_id, self._log_id)
+    def confirm_erasure(
+        self, order_id: str, report: Mapping[str, object] | None = None, log_id: str = ""
+    ) -> None:
+        erasures.confirm(self._database, order_id, log_id or self._log_id, report)
 
     def erasure_waits_for(self, order_id: str) -> list[str]:
-        """The ids of the logs whose owners have not confirmed the order; empty: it is done."""
         return erasures.waiting_for(self._database, order_id)
+
+    def erasure_reports(self, order_id: str) -> dict[str, dict[str, Any]]:
+        return erasures.reports(self._database, order_id)
 
     def expire_values(self, before_ns: int) -> int:
         return erase.expire_values(self._database, before_ns)

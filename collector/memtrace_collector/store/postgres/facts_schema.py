@@ -98,4 +98,10 @@ CREATE TABLE erasure_log(
 CREATE INDEX erasure_log_open ON erasure_log(log) WHERE NOT is_done;
 """
 
-FACTS = Part("facts", (FACTS_1, FACTS_2))
+# What goes whole with an order, and what each owner of a log found, as JSON.
+FACTS_3 = """
+ALTER TABLE erasure ADD COLUMN targets TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE erasure_log ADD COLUMN report TEXT NOT NULL DEFAULT '{}';
+"""
+
+FACTS = Part("facts", (FACTS_1, FACTS_2, FACTS_3))

@@ -14,9 +14,9 @@ from memtrace_collector.graph.facts import Flag, SpanFacts
 from memtrace_collector.graph.reader import GraphSummary
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import Change, FactStore
+from memtrace_collector.store.erasures import Erasure
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.postgres.cases import PostgresCaseStore
-from memtrace_collector.store.postgres.erasures import Erasure
 from memtrace_collector.store.postgres.facts import PostgresFactStore
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -154,17 +154,19 @@ def test_an_erasure_waits_for_the_owner_of_every_log_and_then_names_nothing(
     one, other = (PostgresFactStore(postgres_url, log_id=name) for name in "ab")
     for store in (one, other):
         put_flags(store, ["f"])
-    order = Erasure("o1", "default", "user:ada", 5)
+    order = Erasure("o1", "default", "user:ada", 5, ("trace:aa",))
     for _ in range(2):
         one.order_erasure(order)
     late = PostgresFactStore(postgres_url, log_id="c")
     assert one.open_erasures() == other.open_erasures() == [order] and not late.open_erasures()
-    one.confirm_erasure("o1")
+    one.confirm_erasure("o1", {"left": {}})
     assert one.open_erasures() == [] and one.erasure_waits_for("o1") == ["b"]
-    other.confirm_erasure("o1")
+    late.confirm_erasure("o1", log_id="b")
     assert other.erasure_waits_for("o1") == []
+    assert late.erasure_reports("o1") == {"a": {"left": {}}, "b": {}}
     with psycopg.connect(postgres_url) as connection:
-        assert connection.execute("SELECT graph_id FROM memtrace.erasure").fetchall() == [(b"",)]
+        said = connection.execute("SELECT graph_id, targets FROM memtrace.erasure").fetchall()
+        assert said == [(b"", "[]")]
     whole = Erasure("o2", "default", None, 6)
     other.order_erasure(whole)
     assert one.open_erasures() == late.open_erasures() == [whole]
