@@ -122,28 +122,34 @@ class _Walk:
         key, user, refs = step
         graph_id = user.graph_id
         only = self.lookups.only_producers(graph_id)
-        makers = [maker for maker in map(only.get, refs) if maker is not None]
+        makers = dict.fromkeys(filter(None, map(only.get, refs)))
         left: list[Use] = []
-        is_plain = len(makers) == len(refs) and key not in makers and not user.sources
-        if not (is_plain and self.lookups.is_alone(user.trace_id)):
+        is_open = user.sources or key in makers or set(refs).difference(only)
+        if is_open or not self.lookups.is_alone(user.trace_id):
             uses = [Use(user, ref) for ref in refs]
-            plain = {
-                use.ref for use in uses if resolution.is_plain(self.lookups, use, only.get(use.ref))
-            }
-            left = [use for use in uses if use.ref not in plain]
-            refs = tuple(ref for ref in refs if ref in plain)
-            makers = [only[ref] for ref in refs]
+            left = [
+                use for use in uses if not resolution.is_plain(self.lookups, use, only.get(use.ref))
+            ]
+            others = {use.ref for use in left}
+            refs = tuple(ref for ref in refs if ref not in others)
+            makers = dict.fromkeys(map(only.__getitem__, refs))
         if key in self._parents:
-            self._parents[key].update(dict.fromkeys(makers))
+            self._parents[key].update(makers)
         elif makers:
-            self._parents[key] = dict.fromkeys(makers)
-        reached = self._reached.setdefault(graph_id, set())
-        for ref, maker in zip(refs, makers):
-            if ref not in reached:
-                reached.add(ref)
-                if maker not in self._exhausted:
-                    self._reach(maker, self.lookups.known(maker), ref)
+            self._parents[key] = makers
+        if set(makers).difference(self._exhausted):
+            self._reach_from(graph_id, refs)
         return left
+
+    def _reach_from(self, graph_id: str, refs: Iterable[str]) -> None:
+        """Reach the only producer of each reference."""
+        only = self.lookups.only_producers(graph_id)
+        reached = self._reached.setdefault(graph_id, set())
+        for ref in refs:
+            maker = only[ref]
+            if ref not in reached and maker not in self._exhausted:
+                reached.add(ref)
+                self._reach(maker, self.lookups.known(maker), ref)
 
     def _resolve(self, uses: list[Use]) -> None:
         for key, result in resolution.resolve(self.lookups, uses).items():

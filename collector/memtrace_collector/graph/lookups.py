@@ -66,8 +66,9 @@ class Lookups:
         if not unread:
             return
         others = self.reader.trace_siblings({item.key for item in unread.values()})
-        self.read_operations({key: (graph_id,) for key, graph_id in others.items()})
-        self._traces.update((trace_id, (item,)) for trace_id, item in unread.items())
+        self._traces.update({trace_id: (item,) for trace_id, item in unread.items()})
+        if others:
+            self.read_operations({key: (graph_id,) for key, graph_id in others.items()})
         for key in others:
             if key in self._operations:
                 self._traces[key.trace_id] = (*self._traces[key.trace_id], self._operations[key])
@@ -98,7 +99,7 @@ class Lookups:
     def read_producers(self, graph_id: str, refs: Iterable[str]) -> None:
         """Read who produced these references, at once."""
         known = self._producers[graph_id]
-        unknown = () if graph_id in self._whole else {ref for ref in refs if ref not in known}
+        unknown = () if graph_id in self._whole else set(refs).difference(known)
         if not unknown:
             return
         if self._is_worth_reading(graph_id, len(unknown)):

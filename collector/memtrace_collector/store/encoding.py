@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from binascii import hexlify
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +20,9 @@ _ARRAY = b"\xdc"
 """msgpack's mark of an array whose length takes the next two bytes."""
 _LENGTH = slice(1, 3)
 _HEAD_BYTES = 3
+_TRACE_BYTES, _TRACE_TEXT = 16, b"\xd9\x20"
+_SPAN_BYTES, _SPAN_TEXT = 8, b"\xb0"
+"""msgpack's marks of a text of twice as many characters."""
 _KEYS_KEPT = 1 << 16
 _encoder = msgspec.msgpack.Encoder()
 _operation_decoder = msgspec.msgpack.Decoder(Operation)
@@ -47,10 +52,36 @@ def operation(body: bytes, place: Place) -> Operation:
     Raises:
         ValueError: the body is damaged, or in a form of another release.
     """
-    if body[:1] != FORM:
-        raise ValueError(f"an operation in form {body[:1].hex()}; this release reads {FORM.hex()}")
-    keys = _keys(place.graph_id, place.trace_id, place.span_id)
-    return _operation_decoder.decode(_ARRAY + body[_LENGTH] + keys + body[_HEAD_BYTES:])
+    trace, span = bytes.fromhex(place.trace_id), bytes.fromhex(place.span_id)
+    return decoder(place.graph_id)(trace, span, body)
+
+
+def decoder(graph_id: str) -> Callable[[bytes, bytes, bytes], Operation]:
+    """:func:`operation` for many of one graph, by trace, span and body."""
+    graph = _encoder.encode(graph_id)
+
+    def decode(trace: bytes, span: bytes, body: bytes) -> Operation:
+        if body[:1] != FORM:
+            raise ValueError(
+                f"an operation in form {body[:1].hex()}; this release reads {FORM.hex()}"
+            )
+        head = (_ARRAY, body[_LENGTH], graph, _trace_text(trace), _span_text(span))
+        return _operation_decoder.decode(b"".join((*head, body[_HEAD_BYTES:])))
+
+    return decode
+
+
+def _trace_text(trace: bytes) -> bytes:
+    """As the encoder has it, made in a quarter of the time."""
+    if len(trace) != _TRACE_BYTES:
+        return _encoder.encode(trace.hex())
+    return _TRACE_TEXT + hexlify(trace)
+
+
+def _span_text(span: bytes) -> bytes:
+    if len(span) != _SPAN_BYTES:
+        return _encoder.encode(span.hex())
+    return _SPAN_TEXT + hexlify(span)
 
 
 def _keys(graph_id: str, trace_id: str, span_id: str) -> bytes:

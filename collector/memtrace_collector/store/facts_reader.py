@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import lru_cache
 
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
 from memtrace_collector.graph.references import used_by
 from memtrace_collector.store import encoding, keys
 from memtrace_collector.store.connections import Connections, int_list, json_list
-from memtrace_collector.store.encoding import Place
 from memtrace_collector.store.facts_rows import CONVERSATION, RESPONSE
 from memtrace_collector.store.numbers_reader import SqliteNumbers
+from memtrace_collector.store.recent import RecentOperations
 from memtrace_collector.store.sqlite_values import SqliteValues
 from memtrace_collector.store.user_index import UserIndex
 from memtrace_otel import variables
 
 _OF_IDS = "SELECT id, trace, span, body FROM operation WHERE id IN (SELECT value FROM json_each(?))"
 _OF_SPANS = (
-    "SELECT o.id, o.trace, o.span, o.body FROM json_each(?1) wanted CROSS JOIN span s"
-    " ON s.key = wanted.value AND s.operation BETWEEN ?2 AND ?3"
-    " JOIN operation o ON o.id = s.operation"
+    "SELECT id, trace, span, body FROM operation WHERE id IN ("
+    "SELECT s.operation FROM json_each(?1) wanted CROSS JOIN span s"
+    " ON s.key = wanted.value AND s.operation >> 36 ="
+    " (SELECT id FROM graph WHERE tenant = ?2 AND graph_id = ?3))"
 )
+_OF_GRAPH = (
+    "SELECT o.trace, o.span, o.body FROM (SELECT id FROM operation WHERE id BETWEEN ? AND ?"
+    " ORDER BY start_ns, trace, span LIMIT -1) placed CROSS JOIN operation o ON o.id = placed.id"
+)
+"""The limit keeps the bodies out of what is sorted: a graph may be larger than memory."""
 _OF_TRACE = (
-    "SELECT g.tenant, g.graph_id, o.trace, o.span, o.body FROM span s"
+    "SELECT g.tenant, g.graph_id, o.id, o.trace, o.span, o.body FROM span s"
     " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
     " WHERE s.key BETWEEN ? AND ? ORDER BY o.start_ns, o.trace, o.span"
 )
 _OF_NAME = (
-    "SELECT g.tenant, g.graph_id, o.trace, o.span, o.body FROM named n"
+    "SELECT g.tenant, g.graph_id, o.id, o.trace, o.span, o.body FROM named n"
     " JOIN operation o ON o.id = n.operation JOIN graph g ON g.id = n.operation >> 36"
     " WHERE n.name = ? ORDER BY o.start_ns, o.trace, o.span"
 )
@@ -45,18 +50,20 @@ _MEMBERS = (
     " JOIN operation o ON o.id = s.operation JOIN graph g ON g.id = s.operation >> 36"
 )
 _PRODUCERS = (
-    "SELECT o.id, o.trace, o.span, o.body FROM json_each(?1) wanted CROSS JOIN produced p"
-    " ON p.graph = ?2 AND p.ref = wanted.value JOIN operation o ON o.id = ?2 << 36 | p.number"
+    "SELECT id, trace, span, body FROM operation WHERE id IN ("
+    "SELECT p.graph << 36 | p.number FROM json_each(?1) wanted CROSS JOIN produced p"
+    " ON p.ref = wanted.value AND p.graph ="
+    " (SELECT id FROM graph WHERE tenant = ?2 AND graph_id = ?3))"
 )
 _WRITERS = (
-    "SELECT o.id, o.trace, o.span, o.body FROM json_each(?1) wanted CROSS JOIN produced p"
-    " ON p.graph = ?2 AND p.ref BETWEEN wanted.value AND wanted.value + 4294967295"
-    " JOIN operation o ON o.id = ?2 << 36 | p.number"
+    "SELECT id, trace, span, body FROM operation WHERE id IN ("
+    "SELECT p.graph << 36 | p.number FROM json_each(?1) wanted CROSS JOIN produced p"
+    " ON p.ref BETWEEN wanted.value AND wanted.value + 4294967295 AND p.graph ="
+    " (SELECT id FROM graph WHERE tenant = ?2 AND graph_id = ?3))"
 )
-decoded = lru_cache(maxsize=4_096)(encoding.operation)
-"""Walks meet the same operations again and again."""
-_Names = Callable[[Operation], Iterable[str]]
+_Decode = Callable[[bytes, bytes, bytes], Operation]
 _Row = tuple[int, bytes, bytes, bytes]
+_Names = Callable[[Operation], Iterable[str]]
 
 
 class SqliteGraphReader:
@@ -68,12 +75,18 @@ class SqliteGraphReader:
     """
 
     def __init__(
-        self, connections: Connections, users: UserIndex, values: SqliteValues, tenant: str
+        self,
+        connections: Connections,
+        users: UserIndex,
+        values: SqliteValues,
+        recent: RecentOperations,
+        tenant: str,
     ) -> None:
         self.tenant = tenant
         self._connections = connections
         self._users = users
         self._values = values
+        self._recent = recent
         self._numbers = SqliteNumbers(connections, tenant)
 
     def graphs(self) -> list[GraphSummary]:
@@ -87,26 +100,19 @@ class SqliteGraphReader:
     def operations(
         self, graph_id: str, keys_: Collection[OperationKey]
     ) -> dict[OperationKey, Operation]:
-        graph = self._graph(graph_id)
-        if graph is None:
-            return {}
         spans = {keys.span_key(self.tenant, *key) for key in keys_}
-        rows = self._connections.query(_OF_SPANS, (json_list(spans), *keys.row_ids(graph)))
         wanted = set(keys_)
-        loaded = self._decoded(graph_id, rows)
-        return {item.key: item for item in loaded if item.key in wanted}
+        found = ((item.key, item) for item in self._indexed(_OF_SPANS, graph_id, spans))
+        return {key: item for key, item in found if key in wanted}
 
     def all_operations(self, graph_id: str) -> Iterator[Operation]:
         graph = self._graph(graph_id)
         if graph is None:
             return
-        rows = self._connections.query(
-            "SELECT trace, span, body FROM operation WHERE id BETWEEN ? AND ?"
-            " ORDER BY start_ns, trace, span",
-            keys.row_ids(graph),
-        )
-        for trace, span, body in rows:
-            yield encoding.operation(body, self._place(graph_id, trace, span))
+        rows = self._connections.query(_OF_GRAPH, keys.row_ids(graph))
+        decode = encoding.decoder(graph_id)
+        for row in rows:
+            yield decode(*row)
 
     def trace_operations(self, trace_id: str) -> list[Operation]:
         found = self._anywhere(_OF_TRACE, keys.trace_spans(self.tenant, trace_id))
@@ -135,20 +141,13 @@ class SqliteGraphReader:
         return int(row[0]) if row else 0
 
     def producers(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
-        graph = self._graph(graph_id)
-        if graph is None:
-            return {}
-        wanted = sorted({keys.ref_key(ref) for ref in refs})
-        rows = self._connections.query(_PRODUCERS, (int_list(wanted), graph))
-        return self._grouped(graph_id, rows, set(refs), lambda item: item.outputs)
+        found = self._indexed(_PRODUCERS, graph_id, map(keys.ref_key, refs))
+        return _grouped(found, set(refs), lambda item: item.outputs)
 
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
-        graph = self._graph(graph_id)
-        if graph is None:
-            return {}
-        wanted = sorted({keys.record_refs(record)[0] for record in records})
-        rows = self._connections.query(_WRITERS, (json_list(wanted), graph))
-        return self._grouped(graph_id, rows, set(records), lambda item: _records(item.outputs))
+        leads = (keys.record_refs(record)[0] for record in records)
+        found = self._indexed(_WRITERS, graph_id, leads)
+        return _grouped(found, set(records), lambda item: _records(item.outputs))
 
     def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         graph = self._graph(graph_id)
@@ -156,7 +155,7 @@ class SqliteGraphReader:
             return {}
         acted, met = keys.keys_of(variables.record_of(ref) for ref in refs)
         found = self._users.users(graph, acted | met)
-        return self._grouped(graph_id, self._rows(found), set(refs), used_by)
+        return _grouped(self._of_ids(graph_id, found), set(refs), used_by)
 
     def record_users(
         self, graph_id: str, records: Collection[str], near: Near | None = None
@@ -169,8 +168,8 @@ class SqliteGraphReader:
             found = self._users.users(graph, acted | met)
         else:
             found = self._users.users(graph, acted) | self._users.users_near(graph, met, near)
-        return self._grouped(
-            graph_id, self._rows(found), set(records), lambda item: _records(used_by(item))
+        return _grouped(
+            self._of_ids(graph_id, found), set(records), lambda item: _records(used_by(item))
         )
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
@@ -210,32 +209,31 @@ class SqliteGraphReader:
     def _anywhere(self, statement: str, parameters: tuple[int, ...]) -> list[Operation]:
         """Operations of the tenant in any graph, found by a key of their own."""
         return [
-            decoded(body, self._place(graph_id, trace, span))
-            for tenant, graph_id, trace, span, body in self._connections.query(
-                statement, parameters
-            )
+            self._recent.get(row) or self._decoded(encoding.decoder(graph_id), row, *encoded)
+            for tenant, graph_id, row, *encoded in self._connections.query(statement, parameters)
             if tenant == self.tenant
         ]
 
-    def _rows(self, ids: Collection[int]) -> Iterable[_Row]:
-        return self._connections.query(_OF_IDS, (int_list(sorted(ids)),)) if ids else ()
+    def _indexed(self, statement: str, graph_id: str, wanted: Iterable[int]) -> list[Operation]:
+        """The operations of a graph to which an index leads."""
+        parameters = (int_list(sorted(set(wanted))), self.tenant, graph_id)
+        return self._loaded(graph_id, self._connections.query(statement, parameters))
 
-    def _grouped(
-        self, graph_id: str, rows: Iterable[_Row], wanted: set[str], names: _Names
-    ) -> dict[str, list[Operation]]:
-        """Operations by the wanted names they carry: what merely shares a key drops out."""
-        grouped: dict[str, list[Operation]] = defaultdict(list)
-        unique = {row[0]: row for row in rows}
-        for operation in self._decoded(graph_id, unique.values()):
-            for name in wanted.intersection(names(operation)):
-                grouped[name].append(operation)
-        for several in grouped.values():
-            if len(several) > 1:
-                several.sort(key=lambda o: (o.start_ns, o.trace_id, o.span_id))
-        return dict(grouped)
+    def _of_ids(self, graph_id: str, ids: Collection[int]) -> list[Operation]:
+        rows = self._connections.query(_OF_IDS, (int_list(sorted(ids)),)) if ids else ()
+        return self._loaded(graph_id, rows)
 
-    def _decoded(self, graph_id: str, rows: Iterable[_Row]) -> list[Operation]:
-        return [decoded(body, self._place(graph_id, trace, span)) for _, trace, span, body in rows]
+    def _loaded(self, graph_id: str, rows: Iterable[_Row]) -> list[Operation]:
+        known = self._recent.get
+        decode = encoding.decoder(graph_id)
+        return [known(row[0]) or self._decoded(decode, *row) for row in rows]
+
+    def _decoded(
+        self, decode: _Decode, row: int, trace: bytes, span: bytes, body: bytes
+    ) -> Operation:
+        operation = decode(trace, span, body)
+        self._recent.put(row, operation, len(body))
+        return operation
 
     def _graph(self, graph_id: str) -> int | None:
         row = self._connections.query(
@@ -243,8 +241,19 @@ class SqliteGraphReader:
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def _place(self, graph_id: str, trace: bytes, span: bytes) -> Place:
-        return Place(self.tenant, graph_id, trace.hex(), span.hex())
+
+def _grouped(
+    operations: Iterable[Operation], wanted: set[str], names: _Names
+) -> dict[str, list[Operation]]:
+    """Operations by the wanted names they carry: what merely shares a key drops out."""
+    grouped: dict[str, list[Operation]] = defaultdict(list)
+    for operation in operations:
+        for name in wanted.intersection(names(operation)):
+            grouped[name].append(operation)
+    for several in grouped.values():
+        if len(several) > 1:
+            several.sort(key=lambda o: (o.start_ns, o.trace_id, o.span_id))
+    return dict(grouped)
 
 
 def _records(refs: Iterable[str]) -> set[str]:

@@ -24,6 +24,7 @@ from memtrace_collector.store.connections import Connections, json_list
 from memtrace_collector.store.facts_reader import SqliteGraphReader
 from memtrace_collector.store.facts_writer import BatchWriter
 from memtrace_collector.store.gathering import gather
+from memtrace_collector.store.recent import RecentOperations
 from memtrace_collector.store.sqlite_values import SqliteValues
 from memtrace_collector.store.text_index import TextIndex
 from memtrace_collector.store.user_index import UserIndex
@@ -91,6 +92,7 @@ class _Shared:
                 _read_again_if_lost(self.connections, self.values.epoch)
             opened.pop_all()
         self.users = UserIndex(self.connections)
+        self.recent = RecentOperations()
 
     @property
     def text(self) -> TextIndex:
@@ -142,7 +144,7 @@ class SqliteFactStore(SqliteGraphReader):
         return self._shared.files
 
     def _use(self, shared: _Shared, tenant: str) -> None:
-        super().__init__(shared.connections, shared.users, shared.values, tenant)
+        super().__init__(shared.connections, shared.users, shared.values, shared.recent, tenant)
         self._shared = shared
 
     def for_tenant(self, tenant: str) -> SqliteFactStore:
@@ -181,6 +183,7 @@ class SqliteFactStore(SqliteGraphReader):
         else:
             operations, flags = facts_eraser.erase_graph(self._connections, self.tenant, graph_id)
         self._shared.graph_keys.clear()
+        self._shared.recent.clear()
         self._connections.empty_wal()
         return ErasedFacts(operations, values, flags)
 

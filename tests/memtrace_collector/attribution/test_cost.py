@@ -17,7 +17,6 @@ from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Dropped, SpanFacts
 from memtrace_collector.graph.loader import MAX_OPERATIONS, load_case
 from memtrace_collector.log.position import START
-from memtrace_collector.store import facts_reader
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests.benchmarks.owner_graph import KINDS, Owner, batches
 from tests.memtrace_collector.attribution.scripts import Script
@@ -96,13 +95,14 @@ def test_a_case_and_the_work_of_loading_it_hardly_grow_with_the_graph(tmp_path: 
         store, owner = owned(tmp_path, operations)
         size = calls = 0
         for planted in owner.planted:
-            facts_reader.decoded.cache_clear()
+            fresh = SqliteFactStore(store.files.facts, writable=False)  # nothing is decoded yet
             found: list[Case] = []
             calls += calls_of(
-                lambda store=store, planted=planted, found=found: found.append(
-                    load_case(store, planted.answer, planted.flag)
+                lambda fresh=fresh, planted=planted, found=found: found.append(
+                    load_case(fresh, planted.answer, planted.flag)
                 )
             )
+            fresh.close()
             size += len(found[0].operations)
             assert attribute(found[0]).error_type == planted.kind
             assert found[0].lineage == "complete"

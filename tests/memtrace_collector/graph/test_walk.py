@@ -183,7 +183,7 @@ def test_no_statement_of_a_walk_along_reads_names_two_graphs(tmp_path: Path) -> 
     statements: list[str] = []
     store._connections.reader().set_trace_callback(statements.append)
     assert len(ancestry(Lookups(store), operations[-1]).operations) == 13
-    named = [set(re.findall(r"\bgraph = (\d+)", statement)) for statement in statements]
+    named = [set(re.findall(r"\bgraph_id = '(\w+)'", statement)) for statement in statements]
     assert len(set().union(*named)) == 2, statements
     assert max(map(len, named)) == 1
     store.close()
