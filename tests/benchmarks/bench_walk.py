@@ -29,12 +29,13 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from memtrace_collector.graph.ancestry import MAX_OPERATIONS, Ancestry, ancestry
 from memtrace_collector.graph.facts import Operation, OperationKey, SpanFacts
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.runtime.garbage import collect_rarely
 from memtrace_collector.store import facts_schema
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 
@@ -192,7 +193,7 @@ class Bare:
 
     def _in(
         self, statement: str, first: tuple[int, ...], names: Iterable[int]
-    ) -> Iterator[tuple[bytes]]:
+    ) -> Iterator[tuple[Any]]:
         left = iter(names)
         while part := list(islice(left, 900)):
             marks = ",".join("?" * len(part))
@@ -307,7 +308,9 @@ def main() -> None:
         f"{'milliseconds':36}{'nodes':>8}{'ops':>8}{'first':>8}{'p50':>8}{'p95':>8}"
         f"{'wall':>8}{'p95':>8}{'bare: nodes':>12}{'p50':>7}{'ratio':>7}"
     )
-    for case in cases(given.operations):
+    found = cases(given.operations)
+    collect_rarely()  # as every process does that serves walks
+    for case in found:
         if given.only in case.name:
             print(measure(folder, case, given.repeats), flush=True)
 

@@ -16,6 +16,7 @@ from memtrace_collector.app import App
 from memtrace_collector.commands.options import config_option, format_option, store_option
 from memtrace_collector.commands.output import print_line
 from memtrace_collector.commands.signals import on_hangup, until_signal
+from memtrace_collector.runtime.garbage import collect_rarely
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.runtime.roles import Role
 from memtrace_collector.settings.forward import PROFILES
@@ -96,6 +97,7 @@ def serve_until_signal(
     log_to_stderr()
     stop = threading.Event()
     with until_signal(stop), App(settings, role, folder) as app, on_hangup(app.reload):
+        collect_rarely()
         _announce(app.addresses(), output_format)
         stop.wait()
         click.echo("stopping …", err=True)

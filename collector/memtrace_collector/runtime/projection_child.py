@@ -7,7 +7,6 @@ and what it counted, and never outlives its owner.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.runtime.fact_writer import FactWriter
+from memtrace_collector.runtime.garbage import collect_rarely
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.runtime.projection_messages import Failed, Ready, Report, Start, Stop
 from memtrace_collector.runtime.stores import LOG_FOLDER
@@ -34,7 +34,6 @@ from memtrace_collector.runtime.told import told
 REPORT_SECONDS = 0.5
 POLL_SECONDS = 0.02
 """How late a look at the log's end may see it move: a read of 20 bytes."""
-GARBAGE_THRESHOLDS = (20_000, 20, 20)
 OWNER_GONE = 3
 """Exit code when the owner has ended without a word."""
 
@@ -127,18 +126,12 @@ def project(start: Start, ending: _Ending, out: BinaryIO) -> None:
         threading.Thread(
             target=reporter.run, args=(ending.give_up,), name="memtrace-reports", daemon=True
         ).start()
-        _collect_rarely()
+        collect_rarely()
         try:
             writer.projector.run(ending.stop)
             writer.projector.run_once(ending.give_up)
         finally:
             reporter.report()
-
-
-def _collect_rarely() -> None:
-    """Facts come in large batches and hold no cycles: looking for some costs an eighth of all."""
-    gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
 
 
 def main() -> int:
