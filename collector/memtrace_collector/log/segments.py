@@ -38,7 +38,7 @@ from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 logger = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 64 << 20
-MAX_QUEUED_BYTES = 256 << 20
+MAX_QUEUED_BYTES = 64 << 20
 MAX_QUEUED_RECORDS = 10_000
 
 
@@ -158,8 +158,14 @@ class SegmentLog:
         self._opened.close()
 
     def _run(self) -> None:
-        while batch := self._next_batch():
-            self._commit([queued for queued in batch if _claimed(queued)])
+        while self._commit_next():
+            """Between two commits nothing is held of the last one."""
+
+    def _commit_next(self) -> bool:
+        """False when there will be no more."""
+        batch = self._next_batch()
+        self._commit([queued for queued in batch if _claimed(queued)])
+        return bool(batch)
 
     def _next_batch(self) -> list[_Queued]:
         """Everything queued; empty only when closing and drained."""

@@ -36,10 +36,11 @@ class Body:
             await self._keep_all(self._inflater.feed(chunk))
 
     async def whole(self) -> bytes:
-        """The body, once all chunks are added."""
+        """The body, once all chunks are added. Asked for once: it is kept by who asked."""
         if self._inflater is not None:
             await self._keep_all(self._inflater.finish())
-        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _keep_all(self, parts: Iterator[bytes]) -> None:
         for part in parts:

@@ -73,35 +73,38 @@ class _Export:
         self._limits = limits
         self._signal = signal
 
-    async def handle(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
+    async def handle(self, messages: AsyncIterator[bytes], context: Context) -> bytes:  # noqa: ARG002 - the shape of a handler
         try:
-            return await self._export(messages, context)
+            return await self._export(context)
         except Exception as error:
             refusal = self._ingest.refusal(error, "grpc")
         return await _abort(context, refusal)
 
-    async def _export(self, messages: AsyncIterator[bytes], context: Context) -> bytes:
+    async def _export(self, context: Context) -> bytes:
         tenant = self._ingest.admit(_presented(context))
-        message = await self._first(messages)
+        message = await self._first(context)
         with Body(self._ingest, tenant, coding_of(message)) as body:
             await body.add(message)
             whole = await body.whole()
             return await self._exports.acknowledged(tenant, self._signal, "protobuf", whole)
 
-    async def _first(self, messages: AsyncIterator[bytes]) -> bytes:
+    async def _first(self, context: Context) -> bytes:
         """The message; one that is not complete in time is given up."""
         patience = _Patience(asyncio.current_task())
         timer = asyncio.get_running_loop().call_later(self._limits.message_seconds, patience.end)
         try:
-            return await messages.__anext__()
-        except StopAsyncIteration:
-            raise RefusedError(Code.INVALID_ARGUMENT, "a call without a message") from None
+            # not from `messages`: a generator that is not read to its end keeps the whole call
+            # in memory until the garbage collector comes by
+            message = await context.read()
         except asyncio.CancelledError:
             if not patience.has_ended:
                 raise
             raise RefusedError(Code.UNAVAILABLE, "the message comes too slowly") from None
         finally:
             timer.cancel()
+        if not isinstance(message, bytes):  # `grpc.aio.EOF`, which its types do not know
+            raise RefusedError(Code.INVALID_ARGUMENT, "a call without a message")
+        return message
 
 
 class _Patience:
