@@ -31,8 +31,8 @@ _MAX_OTHER_GRAPHS = 200
 _RECORDS = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
 _WRITING_ACTIONS = frozenset(("ADD", "UPDATE", "DELETE"))
 _SKIPPED = "skipped"
-_PART = 2_000
-"""Operations, or records, that are in memory at one time."""
+_PART = 256
+"""Operations, or records, that are looked at together with those that wrote what they read."""
 _Item = TypeVar("_Item")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memtrace_collector.graph.facts import Operation
 
-_OPERATIONS = 1 << 14
-"""Of one generation: some 25 MiB of usual operations."""
+_OPERATIONS = 1 << 12
+"""Of one generation: some 12 MiB of usual operations."""
 _LARGEST_BODY = 1 << 12
 """Larger ones, in bytes, are decoded each time."""
 
