@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from typing import Any
 
 import click
@@ -99,7 +100,7 @@ def _print(what: str, result: dict[str, Any]) -> None:
         f"{count} {name.replace('_', ' ')}" for name, count in _some(result["erased"])
     )
     print_line(f"erased {what}: {erased or 'nothing was there'}")
-    searched = result["searched"]
+    searched = Counter(result["searched"])
     print_line(
         f"searched {searched['files']} files ({searched['bytes']:,} bytes) "
         f"for {searched['texts']} names and texts"

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Collection
 from concurrent import futures
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from memtrace_collector.errors import UnreachableError
 from memtrace_collector.log import files
@@ -48,6 +48,7 @@ from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
 
 Json = dict[str, Any]
+Tell: TypeAlias = Callable[[Collection[str]], None]
 Done = TypeVar("Done")
 
 NOTE_FILE = "erasing.json"
@@ -115,12 +116,15 @@ class Eraser:
         """
         return self.carry_out(Erase(tenant, graph_id, uuid.uuid4().hex))
 
-    def carry_out(self, order: Erase, targets: Collection[str] = ()) -> Json:
+    def carry_out(
+        self, order: Erase, targets: Collection[str] = (), tell: Tell = lambda _: None
+    ) -> Json:
         """Carry out an order that was given elsewhere, or go on with it; see :meth:`erase`.
 
         Args:
             targets: see :class:`~memtrace_collector.processor.erasing.Doomed`; those that this
                 log tells of are added.
+            tell: called with all of them before anything is erased from the log.
         """
         with self._one:
             work = self._read_note()
@@ -128,7 +132,7 @@ class Eraser:
                 self._finish()
                 work = _Work(order, given=frozenset(targets))
                 self._write_note(work)
-            return self._carry_out(work)
+            return self._carry_out(work, tell)
 
     def run(self, stop: threading.Event) -> None:
         """Finish, until ``stop``, what was broken off."""
@@ -157,11 +161,12 @@ class Eraser:
         work = self._read_note()
         return self._carry_out(work) if work is not None else None
 
-    def _carry_out(self, work: _Work) -> Json:
+    def _carry_out(self, work: _Work, tell: Tell = lambda _: None) -> Json:
         order = work.order
         data = self._data.for_tenant(order.tenant)
         work, at = self._ordered(work, data)
         work, doomed = self._looked_up(work, at, data)
+        tell(doomed.targets)
         self._data.project()
         sync_facts(self._folder)
         cases = _retried(lambda: data.cases.erase(order.graph_id or None))

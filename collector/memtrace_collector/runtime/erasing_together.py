@@ -8,6 +8,8 @@ when it does.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import itertools
 import threading
 import time
@@ -21,8 +23,8 @@ from memtrace_collector.errors import WrongUseError
 from memtrace_collector.log.control import Erase
 from memtrace_collector.processor.erasing import only_of
 from memtrace_collector.runtime.erase_proof import Searched, known_operations
-from memtrace_collector.runtime.erasing import FORWARDED
-from memtrace_collector.store.erasures import Erasure, ErasureOrders
+from memtrace_collector.runtime.erasing import FORWARDED, Tell
+from memtrace_collector.store.erasures import FOLLOWING, Erasure, ErasureOrders
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
 
@@ -47,7 +49,7 @@ _REPORTED = ("erased", "searched", "left", "elsewhere")
 class CarryingOut(Protocol):
     """See :class:`~memtrace_collector.runtime.erasing.Eraser`."""
 
-    def carry_out(self, order: Erase, targets: Collection[str] = ...) -> Json: ...
+    def carry_out(self, order: Erase, targets: Collection[str] = ..., tell: Tell = ...) -> Json: ...
     def resume(self) -> Json | None: ...
 
 
@@ -81,11 +83,20 @@ class OrderedErasing:
         found = self._orders.open_erasures()
         for each in found:
             order = Erase(each.tenant, each.graph_id or "", each.order_id)
-            result = self._eraser.carry_out(order, each.targets)
+            tell = functools.partial(self._follow, each)
+            result = self._eraser.carry_out(order, each.targets, tell)
             report = {name: result[name] for name in _REPORTED}
             self._orders.confirm_erasure(each.order_id, report)
         self._eraser.resume()
         return len(found)
+
+    def _follow(self, order: Erasure, targets: Collection[str]) -> None:
+        """Order the rest where this log tells of more than was projected at the order."""
+        more = tuple(sorted(set(targets).difference(order.targets)))
+        if more:
+            what = hashlib.sha256("\n".join(more).encode()).hexdigest()[:16]
+            order_id = f"{order.order_id}{FOLLOWING}{what}"
+            self._orders.order_erasure(order._replace(order_id=order_id, targets=more))
 
 
 class _Known(NamedTuple):
@@ -104,6 +115,7 @@ class _Found:
     searched: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
     elsewhere: Counter[str] = field(default_factory=Counter)
+    logs: set[str] = field(default_factory=set)
 
     def add(self, log_id: str, report: Mapping[str, Mapping[str, int]]) -> None:
         """What the owner of a log reported; nothing for a log that is gone."""
@@ -111,7 +123,7 @@ class _Found:
             return
         self.erased.update({name: n for name, n in report["erased"].items() if name != _COUNTED})
         self.searched.update(report["searched"])
-        self.searched["logs"] += 1
+        self.logs.add(log_id)
         for place, count in report["left"].items():
             self.left[f"log {log_id}: {place}"] += count
         for place, count in report["elsewhere"].items():
@@ -149,11 +161,9 @@ def erase_everywhere(
     orders.order_erasure(order)
     data.facts.erase(name)
     cases = data.cases.erase(name)
-    for log_id in gone:
-        orders.confirm_erasure(order.order_id, {}, log_id)
-    waiting = _wait(orders, order.order_id, seconds, say)
+    waiting = _wait(orders, order.order_id, seconds, gone, say)
     found = _Found(Counter({_COUNTED: known.operations, **cases._asdict()}))
-    for log_id, report in orders.erasure_reports(order.order_id).items():
+    for log_id, report in orders.erasure_reports(order.order_id):
         found.add(log_id, report)
     _look(data, graph_id, known, found, bool(waiting))
     found.left[NOT_CONFIRMED] = len(waiting)
@@ -161,7 +171,7 @@ def erase_everywhere(
         "tenant": data.tenant,
         "graph_id": graph_id,
         "erased": dict(found.erased),
-        "searched": dict(found.searched),
+        "searched": {**found.searched, "logs": len(found.logs)},
         "left": dict(+found.left),
         "elsewhere": dict(+found.elsewhere),
         "unconfirmed": waiting,
@@ -170,13 +180,22 @@ def erase_everywhere(
 
 
 def _wait(
-    orders: ErasureOrders, order_id: str, seconds: float, say: Callable[[list[str]], None]
+    orders: ErasureOrders,
+    order_id: str,
+    seconds: float,
+    gone: Collection[str],
+    say: Callable[[list[str]], None],
 ) -> list[str]:
     """The logs that have not confirmed in time."""
     deadline = time.monotonic() + seconds
     said: list[str] = []
-    while (waiting := orders.erasure_waits_for(order_id)) and time.monotonic() < deadline:
-        if waiting != said:
+    while waiting := orders.erasure_waits_for(order_id):
+        for log_id in set(gone).intersection(waiting):
+            orders.leave_out(order_id, log_id)
+        waiting = [log_id for log_id in waiting if log_id not in gone]
+        if time.monotonic() >= deadline:
+            break
+        if waiting and waiting != said:
             say(waiting)
             said = waiting
         time.sleep(_POLL_SECONDS)

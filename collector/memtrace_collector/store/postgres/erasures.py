@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memtrace_collector.store.erasures import Erasure
+from memtrace_collector.store.erasures import FOLLOWING, Erasure
 from memtrace_collector.store.postgres import keys
 from memtrace_collector.store.postgres.database import Connection, Database
 
@@ -28,16 +28,23 @@ _CONFIRM = (
     " WHERE log.id = erasure_log.log AND erasure = %s AND log.name = %s"
 )
 _FORGET = (
-    "UPDATE erasure e SET graph_id = '', targets = '[]' WHERE id = %s AND NOT EXISTS"
+    "UPDATE erasure e SET graph_id = '', targets = '[]'"
+    " WHERE (id = %(id)s OR starts_with(id, %(following)s)) AND NOT EXISTS"
     " (SELECT FROM erasure_log l WHERE l.erasure = e.id AND NOT l.is_done)"
 )
+_LEAVE_OUT = (
+    "UPDATE erasure_log SET is_done = true FROM log WHERE log.id = erasure_log.log"
+    " AND (erasure = %(id)s OR starts_with(erasure, %(following)s)) AND log.name = %(log)s"
+)
 _WAITING = (
-    "SELECT log.name FROM erasure_log l JOIN log ON log.id = l.log"
-    " WHERE l.erasure = %s AND NOT l.is_done ORDER BY log.name"
+    "SELECT DISTINCT log.name FROM erasure_log l JOIN log ON log.id = l.log"
+    " WHERE (l.erasure = %(id)s OR starts_with(l.erasure, %(following)s)) AND NOT l.is_done"
+    " ORDER BY log.name"
 )
 _REPORTS = (
     "SELECT log.name, l.report FROM erasure_log l JOIN log ON log.id = l.log"
-    " WHERE l.erasure = %s AND l.is_done ORDER BY log.name"
+    " WHERE (l.erasure = %(id)s OR starts_with(l.erasure, %(following)s)) AND l.is_done"
+    " ORDER BY log.name, l.erasure"
 )
 
 
@@ -70,24 +77,38 @@ def open_for(database: Database, log_id: str) -> list[Erasure]:
     ]
 
 
-def confirm(
-    database: Database, order_id: str, log_id: str, report: Mapping[str, object] | None
-) -> None:
+def confirm(database: Database, order_id: str, log_id: str, report: Mapping[str, object]) -> None:
     """The order is carried out in this log."""
-    said = json.dumps(dict(report or {}))
+    said = json.dumps(dict(report))
 
     def write(connection: Connection) -> None:
         connection.execute(_CONFIRM, (said, order_id, log_id))
-        connection.execute(_FORGET, (order_id,))
+        connection.execute(_FORGET, _all_of(order_id))
+
+    database.transaction(write)
+
+
+def leave_out(database: Database, order_id: str, log_id: str) -> None:
+    """The order, and what follows it, waits no more for this log."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(_LEAVE_OUT, _all_of(order_id) | {"log": log_id})
+        connection.execute(_FORGET, _all_of(order_id))
 
     database.transaction(write)
 
 
 def waiting_for(database: Database, order_id: str) -> list[str]:
     """The ids of the logs whose owners have not confirmed the order."""
-    return [row[0] for row in database.query(_WAITING, (order_id,))]
+    return [row[0] for row in database.query(_WAITING, _all_of(order_id))]
 
 
-def reports(database: Database, order_id: str) -> dict[str, dict[str, Any]]:
-    """What the owners found that have confirmed the order, by the id of the log."""
-    return {name: json.loads(said) for name, said in database.query(_REPORTS, (order_id,))}
+def reports(database: Database, order_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """What the owners found that have confirmed the order, with the ids of their logs."""
+    rows = database.query(_REPORTS, _all_of(order_id))
+    return [(name, json.loads(said)) for name, said in rows]
+
+
+def _all_of(order_id: str) -> dict[str, str]:
+    """The order and those that follow it."""
+    return {"id": order_id, "following": order_id + FOLLOWING}

@@ -131,15 +131,16 @@ class PostgresFactStore(PostgresGraphReader):
         self._log_key()
         return erasures.open_for(self._database, self._log_id)
 
-    def confirm_erasure(
-        self, order_id: str, report: Mapping[str, object] | None = None, log_id: str = ""
-    ) -> None:
-        erasures.confirm(self._database, order_id, log_id or self._log_id, report)
+    def confirm_erasure(self, order_id: str, report: Mapping[str, object]) -> None:
+        erasures.confirm(self._database, order_id, self._log_id, report)
+
+    def leave_out(self, order_id: str, log_id: str) -> None:
+        erasures.leave_out(self._database, order_id, log_id)
 
     def erasure_waits_for(self, order_id: str) -> list[str]:
         return erasures.waiting_for(self._database, order_id)
 
-    def erasure_reports(self, order_id: str) -> dict[str, dict[str, Any]]:
+    def erasure_reports(self, order_id: str) -> list[tuple[str, dict[str, Any]]]:
         return erasures.reports(self._database, order_id)
 
     def expire_values(self, before_ns: int) -> int:

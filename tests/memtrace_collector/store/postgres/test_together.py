@@ -161,12 +161,18 @@ def test_an_erasure_waits_for_the_owner_of_every_log_and_then_names_nothing(
     assert one.open_erasures() == other.open_erasures() == [order] and not late.open_erasures()
     one.confirm_erasure("o1", {"left": {}})
     assert one.open_erasures() == [] and one.erasure_waits_for("o1") == ["b"]
-    late.confirm_erasure("o1", log_id="b")
-    assert other.erasure_waits_for("o1") == []
-    assert late.erasure_reports("o1") == {"a": {"left": {}}, "b": {}}
+    one.order_erasure(order._replace(order_id="o1+more"))
+    one.confirm_erasure("o1+more", {"left": {"log": 1}})
+    other.confirm_erasure("o1+more", {})
+    assert one.erasure_waits_for("o1") == ["b", "c"], "and for an order that follows it"
+    for log_id in "bc":
+        late.leave_out("o1", log_id)
+    assert other.erasure_waits_for("o1") == [] == late.open_erasures()
+    reported = [("a", {"left": {}}), ("a", {"left": {"log": 1}}), ("b", {}), ("b", {}), ("c", {})]
+    assert late.erasure_reports("o1") == reported
     with psycopg.connect(postgres_url) as connection:
         said = connection.execute("SELECT graph_id, targets FROM memtrace.erasure").fetchall()
-        assert said == [(b"", "[]")]
+        assert said == 2 * [(b"", "[]")]
     whole = Erasure("o2", "default", None, 6)
     other.order_erasure(whole)
     assert one.open_erasures() == late.open_erasures() == [whole]
