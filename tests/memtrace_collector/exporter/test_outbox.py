@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.exporter.outbox import ROWS_IN_A_TURN, OutboxSender, attempts_within
+from memtrace_collector.store.base import DEFAULT_DESTINATION, OutboxEntry
+from memtrace_collector.store.postgres.cases import PostgresCaseStore
 from tests.receivers import running
 
 SECOND = 1_000_000_000
@@ -170,6 +173,55 @@ def test_tenants_take_turns_at_a_destination() -> None:
     sender = OutboxSender(lambda: [busy, quiet], destination, clock_ns=Clock())
     assert sender.run_once() == ROWS_IN_A_TURN + 1
     assert destination.seen[-1] == b"quiet" and not sender.is_empty()
+
+
+def _row(name: str) -> OutboxEntry:
+    return OutboxEntry(id=name, case_id="c", revision=1, signal="traces", payload=name.encode())
+
+
+def test_what_one_sender_is_just_sending_is_sent_by_no_other(postgres_url: str) -> None:
+    with closing(PostgresCaseStore(postgres_url)) as outbox:
+        outbox.enqueue([_row(name) for name in "abcd"])
+        seen: list[bytes] = []
+        sent: list[int] = []
+
+        class Busy:
+            name = DEFAULT_DESTINATION
+
+            def send(self, signal: str, payload: bytes, encoding: str = "protobuf") -> Delivery:
+                seen.append(payload)
+                if payload == b"a":
+                    sent.append(other.run_once())
+                    assert not other.is_empty(), "the row that is just sent"
+                return DELIVERED
+
+        one, other = (OutboxSender(lambda: [outbox], Busy()) for _ in range(2))
+        sent.append(one.run_once())
+        assert (seen, sent) == ([b"a", b"b", b"c", b"d"], [3, 1])
+        assert outbox.outbox_counts()["delivered"] == 4 and one.is_empty()
+
+
+@pytest.mark.fault("F1", "F22")
+def test_the_rows_of_a_sender_that_died_go_to_another(postgres_url: str) -> None:
+    class Died(BaseException):
+        """As SIGKILL: nobody behind it runs."""
+
+    class Killing:
+        name = DEFAULT_DESTINATION
+
+        def send(self, signal: str, payload: bytes, encoding: str = "protobuf") -> Delivery:
+            raise Died
+
+    clock = Clock()
+    with closing(PostgresCaseStore(postgres_url)) as outbox:
+        outbox.enqueue([_row("a")])
+        with pytest.raises(Died):
+            OutboxSender(lambda: [outbox], Killing(), clock_ns=clock).run_once()
+        destination = Scripted([], DEFAULT_DESTINATION)
+        sender = OutboxSender(lambda: [outbox], destination, clock_ns=clock)
+        assert sender.run_once() == 0
+        clock.now += 60 * SECOND
+        assert sender.run_once() == 1 and destination.seen == [b"a"]
 
 
 @pytest.mark.fault("F22")
