@@ -203,6 +203,29 @@ def test_of_many_senders_each_gets_rows_that_no_other_gets(store: CaseStore) -> 
     assert store.outbox_counts()["delivered"] == 40
 
 
+def test_payloads_delivered_long_ago_are_dropped_and_nothing_else_is(store: CaseStore) -> None:
+    rows = [entry(name) for name in ("first", "second", "late", "waiting", "refused")]
+    store.save_verdict(verdict("c", 1), rows)
+    for at_ns, name in enumerate(("first", "second", "late"), 10):
+        store.outbox_delivered(name, at_ns)
+    store.outbox_failed("refused", "400", None)
+    other = store.for_tenant("other")
+    other.save_verdict(verdict("c", 1), [entry("first")])
+    other.outbox_delivered("first", 10)
+    assert store.outbox_forget(10) == 0
+    assert [store.outbox_forget(12, limit=1) for _ in range(3)] == [1, 1, 0]
+    assert store.outbox_counts() == {"pending": 1, "delivered": 3, "abandoned": 1}
+    assert store.verdict("c") == verdict("c", 1) and store.verdicts_without_outbox() == []
+    store.enqueue(rows)
+    assert store.outbox_reopen(20) == 1
+    assert {row.id: row.payload for row in store.outbox_due(20)} == {
+        "waiting": b"\x00bytes",
+        "refused": b"\x00bytes",
+    }
+    assert store.outbox_forget(99) == 1, "the late one"
+    assert other.outbox_forget(99) == 1
+
+
 def test_places_in_the_log_are_kept_by_name(store: CaseStore) -> None:
     assert store.cursor("forward:a") == START
     store.set_cursor("forward:a", LogPosition(2, 7))

@@ -19,11 +19,16 @@ logger = logging.getLogger(__name__)
 
 GIVE_UP_DAYS = 7.0
 ROWS_IN_A_TURN = 20
+KEPT_DAYS = 7.0
+"""How long a payload is kept that was delivered, for whoever looks into what was sent."""
+FORGOTTEN_AT_ONCE = 200
 _FIRST_RETRY_SECONDS = 1.0
 _LONGEST_RETRY_SECONDS = 300.0
 _IDLE_SECONDS = 0.5
 _AFTER_FAILURE_SECONDS = 5.0
 _NS = 1_000_000_000
+_DAY_NS = 86_400 * _NS
+_FORGET_EVERY_NS = 3_600 * _NS
 _LEASE_NS = 60 * _NS
 """Longer than any attempt to send: what a sender had that died goes to another after it."""
 
@@ -54,6 +59,7 @@ class Outbox(Protocol):
     def outbox_failed(
         self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = ...
     ) -> None: ...
+    def outbox_forget(self, before_ns: int, limit: int = ...) -> int: ...
 
 
 class Destination(Protocol):
@@ -94,6 +100,7 @@ class OutboxSender:
         self._clock_ns = clock_ns
         self._max_attempts = attempts_within(give_up_days * 86_400)
         self._metrics = metrics
+        self._forget_at_ns = 0
         self.is_held_up = False
         """The destination did not take the last row, which is tried again."""
 
@@ -130,7 +137,29 @@ class OutboxSender:
             self._metrics,
             pause_seconds=_AFTER_FAILURE_SECONDS,
         )
-        passes.run(lambda: 0.0 if self.run_once(stop) else _IDLE_SECONDS, stop)
+        passes.run(lambda: self._pass(stop), stop)
+
+    def forget(self) -> int:
+        """Drop payloads that were delivered long ago, some at a time; how many. Looks for more
+        once an hour."""
+        now_ns = self._clock_ns()
+        if now_ns < self._forget_at_ns:
+            return 0
+        before_ns = now_ns - int(KEPT_DAYS * _DAY_NS)
+        forgotten = [
+            outbox.outbox_forget(before_ns, FORGOTTEN_AT_ONCE) for outbox in self._outboxes()
+        ]
+        if FORGOTTEN_AT_ONCE not in forgotten:
+            self._forget_at_ns = now_ns + _FORGET_EVERY_NS
+        self._metrics.add("memtrace.outbox.forgotten", sum(forgotten))
+        return sum(forgotten)
+
+    def _pass(self, stop: threading.Event) -> float:
+        """Seconds to pause after it."""
+        if self.run_once(stop):
+            return 0.0
+        self.forget()
+        return _IDLE_SECONDS
 
     def _deliver_one(self, outbox: Outbox) -> Outcome | None:
         """None: no row is due that nobody else has."""

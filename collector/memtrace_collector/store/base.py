@@ -341,6 +341,11 @@ class CaseStore(CaseQueue, Protocol):
         """Make the rows that were given up due again, as if never tried; how many."""
         ...
 
+    def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
+        """Drop the payloads of rows delivered before then, so many at once; how many there
+        were. The rows stay, so that nothing is sent a second time."""
+        ...
+
     def outbox_counts(self) -> dict[str, int]:
         """Rows by state, of every destination: pending, delivered, abandoned."""
         ...

@@ -117,5 +117,11 @@ ALTER TABLE outbox ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ALTER TABLE outbox ADD COLUMN leased_until_ns INTEGER NOT NULL DEFAULT 0;
 """
 
-CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5)
+# Rows that were delivered and still have their payload.
+CASES_6 = """
+CREATE INDEX outbox_kept ON outbox(tenant, delivered_ns)
+  WHERE state = 'delivered' AND payload <> x'';
+"""
+
+CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5, CASES_6)
 """Oldest first: a file of version n lacks the scripts from n on."""

@@ -55,6 +55,11 @@ UPDATE outbox SET sender = ?2, leased_until_ns = ?4 WHERE number IN (
     last_error, number
 """
 _NOT_BEFORE = 7
+_FORGET = (
+    "UPDATE outbox SET payload = x'' WHERE number IN (SELECT number FROM outbox WHERE tenant = ?"
+    " AND state = 'delivered' AND payload <> x'' AND delivered_ns < ?"
+    " ORDER BY delivered_ns LIMIT ?)"
+)
 _TENANTS = (
     "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
 )
@@ -202,6 +207,10 @@ class SqliteCaseStore(SqliteCaseQueue):
                 " WHERE tenant = ? AND state = ?",
                 (PENDING, now_ns, self.tenant, ABANDONED),
             ).rowcount
+
+    def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
+        with self._connections.transaction() as connection:
+            return connection.execute(_FORGET, (self.tenant, before_ns, limit)).rowcount
 
     def outbox_counts(self) -> dict[str, int]:
         rows = self._connections.query(

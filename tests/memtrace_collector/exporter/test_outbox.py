@@ -12,7 +12,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.exporter.otlp import OtlpDestination
-from memtrace_collector.exporter.outbox import ROWS_IN_A_TURN, OutboxSender, attempts_within
+from memtrace_collector.exporter.outbox import (
+    FORGOTTEN_AT_ONCE,
+    KEPT_DAYS,
+    ROWS_IN_A_TURN,
+    OutboxSender,
+    attempts_within,
+)
 from memtrace_collector.store.base import DEFAULT_DESTINATION, OutboxEntry
 from memtrace_collector.store.postgres.cases import PostgresCaseStore
 from tests.receivers import running
@@ -30,6 +36,7 @@ class Row:
     last_error: str = ""
     state: str = "pending"
     destination: str = "scripted"
+    delivered_ns: int = 0
 
     def is_due(self, now_ns: int, destination: str) -> bool:
         waits = self.state == "pending" and self.destination == destination
@@ -57,7 +64,8 @@ class Outbox:
         return self.outbox_due(now_ns, limit, destination)
 
     def outbox_delivered(self, entry_id: str, now_ns: int, destination: str = "scripted") -> None:
-        self._row(entry_id, destination).state = "delivered"
+        row = self._row(entry_id, destination)
+        row.state, row.delivered_ns = "delivered", now_ns
 
     def outbox_failed(
         self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = "scripted"
@@ -67,6 +75,13 @@ class Outbox:
         row.last_error = error
         row.not_before_ns = retry_at_ns or 0
         row.state = "abandoned" if retry_at_ns is None else "pending"
+
+    def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
+        kept = [row for row in self.rows if row.state == "delivered" and row.payload]
+        old = [row for row in kept if row.delivered_ns < before_ns][:limit]
+        for row in old:
+            row.payload = b""
+        return len(old)
 
     def _row(self, entry_id: str, destination: str) -> Row:
         return next(
@@ -101,6 +116,33 @@ def test_rows_are_delivered_once() -> None:
     assert [sender.run_once(), sender.run_once()] == [2, 0]
     assert destination.seen == [b"1", b"2"]
     assert {row.state for row in outbox.rows} == {"delivered"}
+
+
+def test_a_payload_delivered_a_week_ago_is_dropped_whoever_s_it_is() -> None:
+    clock, stop = Clock(), threading.Event()
+    many = Outbox([Row(f"{n}", b"1") for n in range(FORGOTTEN_AT_ONCE + 50)])
+    one = Outbox([Row("a", b"1"), Row("waiting", b"1", destination="other")])
+    sender = OutboxSender(lambda: [many, one], Scripted([]), clock_ns=clock)
+    while sender.run_once():
+        pass
+    assert sender.forget() == 0
+    clock.now += int((KEPT_DAYS - 0.1) * 86_400 * SECOND)
+    assert sender.forget() == 0
+    clock.now += int(0.2 * 86_400 * SECOND)
+    assert [sender.forget(), sender.forget(), sender.forget()] == [FORGOTTEN_AT_ONCE + 1, 50, 0]
+    assert [row.payload for row in one.rows] == [b"", b"1"]
+    late = Row("late", b"1", state="delivered", delivered_ns=1)
+    one.rows.append(late)
+    assert sender.forget() == 0, "it looks once an hour"
+    clock.now += 3_600 * SECOND
+    thread = threading.Thread(target=sender.run, args=(stop,))
+    thread.start()
+    give_up = time.monotonic() + 20
+    while late.payload and time.monotonic() < give_up:
+        time.sleep(0.01)
+    stop.set()
+    thread.join(10)
+    assert not late.payload and not thread.is_alive()
 
 
 @pytest.mark.fault("F22")

@@ -17,7 +17,7 @@ from memtrace_collector.errors import DamagedError, WrongUseError
 from memtrace_collector.graph.facts import SpanFacts
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema, facts_schema, schema
-from memtrace_collector.store.base import Change, ErasedCases
+from memtrace_collector.store.base import Change, ErasedCases, OutboxEntry
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
@@ -145,6 +145,19 @@ def test_nothing_of_an_erased_graph_stays_in_the_files(tmp_path: Path) -> None:
         store.erase("gone")
         files = b"".join(each.read_bytes() for each in tmp_path.iterdir())
     assert f"{secret} kept".encode() in files and f"{secret} gone".encode() not in files
+
+
+def test_a_delivered_payload_is_in_no_file_once_it_was_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "cases.db"
+    with closing(SqliteCaseStore(path)) as store:
+        for name in ("old", "new"):
+            payload = f"payload {name} ".encode() * 400
+            row = OutboxEntry(id=name, case_id="c", revision=1, signal="traces", payload=payload)
+            store.enqueue([row])
+        store.outbox_delivered("old", 1)
+        store.outbox_delivered("new", 3)
+        assert store.outbox_forget(2) == 1
+    assert b"payload old" not in path.read_bytes() and b"payload new" in path.read_bytes()
 
 
 def test_a_fact_file_of_the_first_release_is_projected_anew(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ _REOPEN = (
     "UPDATE outbox SET state = 'pending', attempts = 0, last_error = '', not_before_ns = %s"
     " WHERE tenant = %s AND state = 'abandoned'"
 )
+_FORGET = """
+WITH kept AS (
+  SELECT destination, id FROM outbox WHERE tenant = %(tenant)s AND state = 'delivered'
+     AND payload <> '' AND delivered_ns < %(before)s
+   ORDER BY delivered_ns LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+UPDATE outbox o SET payload = '' FROM kept
+ WHERE o.tenant = %(tenant)s AND o.destination = kept.destination AND o.id = kept.id
+"""
 _TENANTS = (
     "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
 )
@@ -210,6 +218,10 @@ class PostgresCaseStore(PostgresCaseQueue):
 
     def outbox_reopen(self, now_ns: int) -> int:
         return self._database.change(_REOPEN, (now_ns, self._tenant))
+
+    def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
+        parameters = {"tenant": self._tenant, "before": before_ns, "limit": limit}
+        return self._database.change(_FORGET, parameters)
 
     def outbox_counts(self) -> dict[str, int]:
         rows = self._database.query(

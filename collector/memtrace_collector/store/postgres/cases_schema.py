@@ -59,4 +59,10 @@ ALTER TABLE outbox ADD COLUMN sender TEXT NOT NULL DEFAULT '',
   ADD COLUMN leased_until_ns BIGINT NOT NULL DEFAULT 0;
 """
 
-CASES = Part("cases", (CASES_1, CASES_2))
+# Rows that were delivered and still have their payload.
+CASES_3 = """
+CREATE INDEX outbox_kept ON outbox(tenant, delivered_ns)
+  WHERE state = 'delivered' AND payload <> '';
+"""
+
+CASES = Part("cases", (CASES_1, CASES_2, CASES_3))
