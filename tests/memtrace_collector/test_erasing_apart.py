@@ -18,7 +18,8 @@ from tests.memtrace_collector.running import VECTORS, Up, command, environment, 
 
 GRAPH, KEPT = "user:omission", "user:overwritten"
 BESIDE = "what another library saw of the same trace"
-Start = Callable[[str], Up]
+REASON = "it was a peach and no plum"
+Start = Callable[..., Up]
 Erase = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -26,10 +27,10 @@ Erase = Callable[..., "subprocess.CompletedProcess[str]"]
 def process(tmp_path: Path, postgres_url: str) -> Iterator[Start]:
     with ExitStack() as running:
 
-        def start_one(name: str) -> Up:
+        def start_one(name: str, role: str = "process") -> Up:
             folder = tmp_path / name
-            ports = ("--grpc-port", "0", "--http-port", "0")
-            up = start("process", folder, "--store", postgres_url, "--log", str(folder), *ports)
+            ports = ("--grpc-port", "0", "--http-port", "0") if role == "process" else ()
+            up = start(role, folder, "--store", postgres_url, "--log", str(folder), *ports)
             running.callback(lambda: up.process.poll() is None and up.stop(signal.SIGKILL))
             return up
 
@@ -55,12 +56,26 @@ def vector(name: str) -> bytes:
     return (VECTORS / f"{name}.otlp.json").read_bytes()
 
 
+def spans(name: str) -> list[dict[str, Any]]:
+    resources = json.loads(vector(name))["resourceSpans"]
+    return [s for resource in resources for scope in resource["scopeSpans"] for s in scope["spans"]]
+
+
+def answer(name: str) -> str:
+    """The answer of a vector, as the API names it."""
+    chat = next(span for span in spans(name) if span["name"].startswith("chat"))
+    return f"{chat['traceId']}:{chat['spanId']}"
+
+
 def beside(name: str) -> bytes:
     """A span of no operation, in the trace of the vector's first span."""
-    document = json.loads(vector(name))
-    trace = document["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"]
-    text = {"key": "gen_ai.prompt", "value": {"stringValue": BESIDE}}
-    span = {"traceId": trace, "spanId": "ab" * 8, "name": "chat other", "attributes": [text]}
+    text = {"key": "gen_ai.prompt", "value": {"stringValue": f"{BESIDE}: {name}"}}
+    span = {
+        "traceId": spans(name)[0]["traceId"],
+        "spanId": "ab" * 8,
+        "name": "chat other",
+        "attributes": [text],
+    }
     times = {"startTimeUnixNano": "1790000000000000000", "endTimeUnixNano": "1790000000000000001"}
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span | times]}]}]}).encode()
 
@@ -75,23 +90,27 @@ def said_only_in(name: str, other: str) -> list[str]:
 
 def assert_nothing_of_it(folder: Path) -> None:
     left = everything(folder)
-    for text in (GRAPH, BESIDE, *said_only_in("omission", "overwritten")):
+    said = said_only_in("omission", "overwritten")
+    for text in (GRAPH, f"{BESIDE}: omission", REASON, *said):
         assert text.encode() not in left
 
 
 def test_an_erasure_goes_through_the_log_of_every_process(
     process: Start, erase: Erase, tmp_path: Path
 ) -> None:
-    one, two = process("one"), process("two")
+    one, two, three = process("one"), process("two"), process("three", "serve")
     for up, body in (
         (one, vector("omission")),
         (one, vector("overwritten")),
         (two, vector("omission")),
         (two, beside("omission")),
+        (two, beside("overwritten")),
         (two, vector("merged_wrong")),
     ):
         assert up.post(body).status_code == 200
     eventually(lambda: len(graphs(one)) == 3, "all graphs")
+    three.send("/flag", {"answer": answer("omission"), "expected": "Peru", "reason": REASON})
+    assert REASON.encode() in everything(tmp_path / "three")
     kept = {name: count for name, count in graphs(one).items() if name != GRAPH}
     assert GRAPH.encode() in everything(tmp_path / "two")
     done = erase(GRAPH, "--format", "json")
@@ -99,16 +118,17 @@ def test_an_erasure_goes_through_the_log_of_every_process(
     result: dict[str, Any] = json.loads(done.stdout)
     assert (result["left"], result["unconfirmed"]) == ({}, [])
     assert result["erased"]["operations"] == 9
-    assert result["erased"]["records"] == 3
-    assert result["searched"]["logs"] == 2
+    assert result["erased"]["records"] == 4
+    assert result["searched"]["logs"] == 3
     assert "VACUUM FULL" in result["note"]
     assert graphs(two) == kept
-    for name in ("one", "two"):
+    for name in ("one", "two", "three"):
         assert_nothing_of_it(tmp_path / name)
     assert two.post(vector("omission")).status_code == 200
     eventually(lambda: graphs(one) == kept | {GRAPH: 9}, "what comes in again is new")
+    assert BESIDE.encode() in everything(tmp_path / "two")
     assert one.send("/erase", {"graph": KEPT})["left"] == {}
-    assert KEPT not in graphs(two)
+    assert KEPT not in graphs(two) and BESIDE.encode() not in everything(tmp_path / "two")
 
 
 @pytest.mark.fault("F1")
