@@ -11,7 +11,6 @@ from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Outb
 from memtrace_collector.store.postgres import cases_erase, keys
 from memtrace_collector.store.postgres.cases_queue import PostgresCaseQueue
 from memtrace_collector.store.postgres.cases_rows import (
-    by_due,
     entry_of,
     put_outbox,
     put_verdict,
@@ -52,17 +51,17 @@ _DUE = (
     " last_error FROM outbox WHERE tenant = %s AND state = 'pending' AND destination = %s"
     " AND not_before_ns <= %s ORDER BY not_before_ns, number LIMIT %s"
 )
-_TAKE = """
-WITH due AS (
-  SELECT id FROM outbox WHERE tenant = %(tenant)s AND state = 'pending'
-     AND destination = %(destination)s AND not_before_ns <= %(now)s
-     AND (leased_until_ns <= %(now)s OR sender = %(sender)s)
-   ORDER BY not_before_ns, number LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-UPDATE outbox o SET sender = %(sender)s, leased_until_ns = %(until)s
-  FROM due WHERE o.tenant = %(tenant)s AND o.destination = %(destination)s AND o.id = due.id
-  RETURNING o.id, case_id, revision, signal, payload, destination, attempts, not_before_ns,
-    last_error, number
-"""
+# Two statements: before the table was first analyzed, the plan of one reads all of it.
+_FREE = (
+    "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
+    " last_error FROM outbox WHERE tenant = %s AND state = 'pending' AND destination = %s"
+    " AND not_before_ns <= %s AND (leased_until_ns <= %s OR sender = %s)"
+    " ORDER BY not_before_ns, number LIMIT %s FOR UPDATE SKIP LOCKED"
+)
+_LEASE = (
+    "UPDATE outbox SET sender = %s, leased_until_ns = %s"
+    " WHERE tenant = %s AND destination = %s AND id = %s"
+)
 _GIVEN_UP = (
     "SELECT id, case_id, revision, signal, payload, destination, attempts, not_before_ns,"
     " last_error FROM outbox WHERE tenant = %s AND state = 'abandoned' ORDER BY number LIMIT %s"
@@ -186,16 +185,17 @@ class PostgresCaseStore(PostgresCaseQueue):
         limit: int = 1,
         destination: str = DEFAULT_DESTINATION,
     ) -> list[OutboxEntry]:
-        parameters = {
-            "tenant": self._tenant,
-            "destination": destination,
-            "sender": sender,
-            "now": now_ns,
-            "until": now_ns + lease_ns,
-            "limit": limit,
-        }
-        rows = self._database.query(_TAKE, parameters)
-        return [entry_of(row) for *row, _ in sorted(rows, key=by_due)]
+        free = (self._tenant, destination, now_ns, now_ns, sender, limit)
+        lease = (sender, now_ns + lease_ns, self._tenant, destination)
+
+        def write(connection: Connection) -> list[OutboxEntry]:
+            rows = connection.execute(_FREE, free, binary=True).fetchall()
+            taken = [entry_of(row) for row in rows]
+            for each in taken:
+                connection.execute(_LEASE, (*lease, each.id))
+            return taken
+
+        return self._database.transaction(write)
 
     def outbox_delivered(
         self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION

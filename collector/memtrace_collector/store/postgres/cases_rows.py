@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memtrace_collector.store.base import OutboxEntry
@@ -15,7 +15,6 @@ _OUTBOX = (
     "INSERT INTO outbox(tenant, destination, id, case_id, revision, signal, payload,"
     " not_before_ns) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 )
-_NOT_BEFORE = 7
 
 
 def put_verdict(
@@ -53,12 +52,7 @@ def verdict_of(row: tuple[Any, ...]) -> dict[str, object]:
     return verdict
 
 
-def by_due(row: tuple[Any, ...]) -> tuple[int, int]:
-    """The order of rows that stand as in :func:`entry_of`, with their number at the end."""
-    return row[_NOT_BEFORE], row[-1]
-
-
-def entry_of(row: Sequence[Any]) -> OutboxEntry:
+def entry_of(row: tuple[Any, ...]) -> OutboxEntry:
     entry_id, case_id, revision, signal, payload, destination, *tried = row
     attempts, not_before_ns, last_error = tried
     return OutboxEntry(

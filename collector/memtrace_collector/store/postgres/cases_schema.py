@@ -53,8 +53,10 @@ CREATE TABLE place(
   name TEXT PRIMARY KEY, segment BIGINT NOT NULL, position BIGINT NOT NULL);
 """
 
-# A row is in the hands of one sender at a time.
+# A row is in the hands of one sender at a time, who finds the next one without sorting all.
 CASES_2 = """
+DROP INDEX outbox_due;
+CREATE INDEX outbox_due ON outbox(tenant, state, destination, not_before_ns, number);
 ALTER TABLE outbox ADD COLUMN sender TEXT NOT NULL DEFAULT '',
   ADD COLUMN leased_until_ns BIGINT NOT NULL DEFAULT 0;
 """
