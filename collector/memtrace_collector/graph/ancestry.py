@@ -122,31 +122,29 @@ class _Walk:
         key, user, refs = step
         graph_id = user.graph_id
         only = self.lookups.only_producers(graph_id)
-        makers = dict.fromkeys(filter(None, map(only.get, refs)))
+        makers = [maker for maker in map(only.get, refs) if maker is not None]
+        parents = dict.fromkeys(makers)
         left: list[Use] = []
-        is_open = user.sources or key in makers or set(refs).difference(only)
-        if is_open or not self.lookups.is_alone(user.trace_id):
+        is_plain = len(makers) == len(refs) and key not in parents and not user.sources
+        if not (is_plain and self.lookups.is_alone(user.trace_id)):
             uses = [Use(user, ref) for ref in refs]
             left = [
                 use for use in uses if not resolution.is_plain(self.lookups, use, only.get(use.ref))
             ]
             others = {use.ref for use in left}
             refs = tuple(ref for ref in refs if ref not in others)
-            makers = dict.fromkeys(map(only.__getitem__, refs))
+            makers = [only[ref] for ref in refs]
+            parents = dict.fromkeys(makers)
         if key in self._parents:
-            self._parents[key].update(makers)
-        elif makers:
-            self._parents[key] = makers
-        if set(makers).difference(self._exhausted):
-            self._reach_from(graph_id, refs)
+            self._parents[key].update(parents)
+        elif parents:
+            self._parents[key] = parents
+        if set(parents).difference(self._exhausted):
+            self._reach_each(self._reached.setdefault(graph_id, set()), zip(refs, makers))
         return left
 
-    def _reach_from(self, graph_id: str, refs: Iterable[str]) -> None:
-        """Reach the only producer of each reference."""
-        only = self.lookups.only_producers(graph_id)
-        reached = self._reached.setdefault(graph_id, set())
-        for ref in refs:
-            maker = only[ref]
+    def _reach_each(self, reached: set[str], made: Iterable[tuple[str, OperationKey]]) -> None:
+        for ref, maker in made:
             if ref not in reached and maker not in self._exhausted:
                 reached.add(ref)
                 self._reach(maker, self.lookups.known(maker), ref)

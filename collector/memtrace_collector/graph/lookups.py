@@ -14,12 +14,12 @@ from memtrace_collector.graph.trace_tree import TraceTree
 
 _LARGEST_WHOLE = 20_000
 """A graph of more operations is never read whole."""
-_WORTH_READING = 0.7
+_WORTH_READING = 0.5
 """What finding an operation by a reference costs, beside reading it where it lies. A graph is read
 whole once so much was spent on asking it; a walk whose every step finds one asks for long."""
 _LEAST_ASKED = 512
 """Before, not even the size of the graph is asked for."""
-_CALL = 20
+_CALL = 18
 """What asking costs, whatever is asked for, in references."""
 _NONE: list[Operation] = []
 _Found = dict[str, list[Operation]]
@@ -105,11 +105,11 @@ class Lookups:
         if self._is_worth_reading(graph_id, len(unknown)):
             self._read_whole(graph_id)
             return
-        keys = self._take(known, unknown, self.reader.producers(graph_id, unknown))
-        only = self._only[graph_id]
-        for ref in unknown:
-            if len(known[ref]) == 1:
-                only[ref] = keys[id(known[ref][0])]
+        found = self.reader.producers(graph_id, unknown)
+        keys = self._take(known, unknown, found)
+        self._only[graph_id].update(
+            {ref: keys[id(made[0])] for ref, made in found.items() if len(made) == 1}
+        )
 
     def writers(self, graph_id: str, records: Collection[str]) -> _Found:
         return self._batched(self._writers, self.reader.record_writers, graph_id, records)
@@ -141,7 +141,7 @@ class Lookups:
         return {name: known[name] for name in names if known[name]}
 
     def _take(
-        self, known: _Found, asked: Iterable[str], found: Mapping[str, list[Operation]]
+        self, known: _Found, asked: set[str], found: Mapping[str, list[Operation]]
     ) -> dict[int, OperationKey]:
         """Keep what was found; the keys of its operations by their ``id()``."""
         keys: dict[int, OperationKey] = {}
@@ -153,13 +153,11 @@ class Lookups:
                 keys[id(operation)] = keys[id(kept)] = key
                 if kept is not operation:
                     known_before[id(operation)] = kept
-        for name in asked:
-            operations = found.get(name, _NONE)
-            known[name] = (
-                [known_before.get(id(item), item) for item in operations]
-                if known_before
-                else operations
-            )
+        known.update(found)
+        if known_before:
+            for name, operations in found.items():
+                known[name] = [known_before.get(id(item), item) for item in operations]
+        known.update(dict.fromkeys(asked - found.keys(), _NONE))
         return keys
 
     def read_operations(self, wanted: Mapping[OperationKey, tuple[str, ...]]) -> None:

@@ -226,7 +226,10 @@ class SqliteGraphReader:
     def _loaded(self, graph_id: str, rows: Iterable[_Row]) -> list[Operation]:
         known = self._recent.get
         decode = encoding.decoder(graph_id)
-        return [known(row[0]) or self._decoded(decode, *row) for row in rows]
+        return [
+            known(row) or self._decoded(decode, row, trace, span, body)
+            for row, trace, span, body in rows
+        ]
 
     def _decoded(
         self, decode: _Decode, row: int, trace: bytes, span: bytes, body: bytes
