@@ -16,7 +16,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -35,6 +34,7 @@ from tests.faults import kill_load
 from tests.faults.senders import RETRYABLE, Ledger, Senders, over_http
 from tests.faults.sink import Arrived
 from tests.memtrace_collector.running import children, is_running, start_up
+from tests.ports import free_port
 
 KINDS = ("receiver", "projector", "worker", "both")
 ACKNOWLEDGED_BETWEEN = (4, 30)
@@ -100,7 +100,7 @@ class Running:
     """An `up` that is killed and started again on the same folder and ports."""
 
     def __init__(self, store: Path, *arguments: str) -> None:
-        self.ports = Ports(*(_free_port() for _ in range(3)))
+        self.ports = Ports(*(free_port() for _ in range(3)))
         self._start = lambda: start_up(store, *self.ports.options(), *arguments, **PROMPT)
         self.up = self._start()
         self._api = httpx.Client(
@@ -269,11 +269,6 @@ def _until(holds: Any, seconds: float) -> None:
 
 def _sum(metrics: dict[tuple[str, str], float], name: str, label: str = "") -> float:
     return sum(v for (known, labels), v in metrics.items() if known == name and label in labels)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -121,7 +121,7 @@ class _Facts:
 def run(folder: Path, cuts: int, seed: int, *, disk_loses: int = -1) -> Outcome:
     """Let the power go ``cuts`` times, then compare with a run without any.
 
-    ``disk_loses``: the number, after each start, of a sync that the disk only pretends to do.
+    ``disk_loses``: after each start the disk only pretends to sync, from this number of syncs on.
     """
     chance = random.Random(seed)
     load = _Load()

@@ -89,7 +89,7 @@ class VolatileDisk:
     Args:
         cut_after: so many changes later the power goes: :attr:`is_off` from then on, and every
             change raises :class:`PowerCut` in whoever makes it.
-        loses: the number of a sync that says it worked and did not, for a test of this class.
+        loses: from this sync on each says that it worked and did not, for a test of this class.
     """
 
     def __init__(self, folder: Path, *, cut_after: int | None = None, loses: int = -1) -> None:
@@ -212,7 +212,7 @@ class VolatileDisk:
                 return
             self._changed()
             self._syncs += 1
-            if self._syncs == self._loses:
+            if 0 <= self._loses <= self._syncs:
                 return
             if path == self.folder:
                 self._durable_names = dict(self._names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import httpx
 import pytest
 
 from tests import components
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "memtrace_collector"]
@@ -35,11 +35,6 @@ def eventually(probe: Callable[[], Result | None], what: str) -> Result:
             return found
         assert time.monotonic() < deadline, f"not seen within {DEADLINE_SECONDS:.0f} s: {what}"
         time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 @contextmanager

@@ -18,8 +18,9 @@ from memtrace_collector.log.position import START
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import decode_traces
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
-from tests.integration.conftest import Up, eventually, free_port, up
+from tests.integration.conftest import Up, eventually, up
 from tests.memtrace_collector.running import environment
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 REQUESTS = 200

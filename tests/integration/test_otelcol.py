@@ -13,7 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests import components
 from tests.contract import scenarios
-from tests.integration.conftest import Up, eventually, free_port, get, running, up
+from tests.integration.conftest import Up, eventually, get, running, up
+from tests.ports import free_port
 
 SCENARIO = "overwritten"
 

@@ -12,7 +12,8 @@ import yaml
 
 from tests import components
 from tests.contract import scenarios
-from tests.integration.conftest import ROOT, eventually, free_port, get, running, up
+from tests.integration.conftest import ROOT, eventually, get, running, up
+from tests.ports import free_port
 
 DASHBOARD = ROOT / "dashboards" / "grafana" / "dashboards" / "memtrace.json"
 QUERIES = [

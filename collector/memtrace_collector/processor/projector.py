@@ -194,7 +194,7 @@ class Projector:
     def _facts(self, entry: Entry) -> _Facts:
         try:
             return [(entry.position, facts) for facts in self._reader.facts(entry.record)]
-        except Exception as error:
+        except (*BAD_DATA, RecursionError) as error:
             self._quarantine.poison(entry.position, error)
             return []
 

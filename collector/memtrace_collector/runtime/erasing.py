@@ -14,12 +14,12 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent import futures
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from memtrace_collector.errors import UnreachableError
+from memtrace_collector.errors import DamagedError, UnreachableError
 from memtrace_collector.log import files
 from memtrace_collector.log.control import Erase, carried_out, erase_record, read_erase
 from memtrace_collector.log.errors import LogError
@@ -277,18 +277,27 @@ class Eraser:
 
     def _read_note(self) -> _Work | None:
         try:
-            note = json.loads(self._note.read_bytes())
+            return _work(json.loads(self._note.read_bytes()))
         except FileNotFoundError:
             return None
-        targets = note["targets"]
-        return _Work(
-            Erase(*note["order"]),
-            LogPosition(*note["at"]) if note["at"] else None,
-            None if targets is None else frozenset(targets),
-            tuple(note["wanted"]),
-            note["operations"],
-            frozenset(note.get("given", ())),
-        )
+        except (ValueError, LookupError, TypeError) as error:
+            raise DamagedError(
+                f"{self._note} does not say which erasure was under way ({error}): remove it, and "
+                "give the command again"
+            ) from None
+
+
+def _work(note: Mapping[str, Any]) -> _Work:
+    """What the note in a folder says of an erasure that is under way."""
+    targets = note["targets"]
+    return _Work(
+        Erase(*note["order"]),
+        LogPosition(*note["at"]) if note["at"] else None,
+        None if targets is None else frozenset(targets),
+        tuple(note["wanted"]),
+        note["operations"],
+        frozenset(note.get("given", ())),
+    )
 
 
 @runtime_checkable

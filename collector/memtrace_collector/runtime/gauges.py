@@ -148,7 +148,7 @@ def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:
     if start.segment == end.segment:
         return end.offset - start.offset
     between = [n for n in segment_numbers(folder) if start.segment <= n < end.segment]
-    whole = sum(segment_path(folder, number).stat().st_size for number in between)
+    whole = sum(_size(segment_path(folder, number)) for number in between)
     return whole - start.offset + end.offset
 
 

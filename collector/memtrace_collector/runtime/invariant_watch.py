@@ -96,6 +96,8 @@ class InvariantWatch:
                 self._checked[summary.graph_id] = self._check(summary)
                 self._wait(stop, PACE_FACTOR * (self._clock() - began))
         self._metrics.add("memtrace.invariants.unwatched", max(0, len(summaries) - MAX_GRAPHS))
+        present = {summary.graph_id for summary in summaries}
+        self._checked = {name: each for name, each in self._checked.items() if name in present}
         counts: Counter[str] = Counter(dict.fromkeys(invariants.KINDS, 0))
         for checked in self._checked.values():
             counts.update(checked.found)
