@@ -127,6 +127,11 @@ class Operation(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
         return next((score for ref, score in pairs if ref == reference), None)
 
 
+def by_time(operation: Operation) -> tuple[int, str, str]:
+    """The order in which readers give operations: by start, ties by their ids."""
+    return operation.start_ns, operation.trace_id, operation.span_id
+
+
 class Value(Struct, frozen=True, kw_only=True, gc=False):
     """The content of a variable version, as captured.
 

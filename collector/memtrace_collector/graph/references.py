@@ -49,6 +49,11 @@ def named_by(operation: Operation) -> set[str]:
     return used_by(operation) | set(operation.outputs)
 
 
+def records_of(refs: Iterable[str]) -> set[str]:
+    """The records (``kind:id``) of which these are versions."""
+    return {variables.record_of(ref) for ref in refs}
+
+
 def writes_record(operation: Operation) -> bool:
     """Does it make a version of a stored record current?"""
     return any(ref.partition(":")[0] in _STORED for ref in operation.outputs)
@@ -56,7 +61,7 @@ def writes_record(operation: Operation) -> bool:
 
 def written_records(write: Operation) -> set[str]:
     """The records (``kind:id``) of which it made or replaced a version."""
-    return {variables.record_of(ref) for ref in (*write.outputs, *write.supersedes)}
+    return records_of((*write.outputs, *write.supersedes))
 
 
 def ancestry_inputs(operation: Operation, wanted: str | None) -> tuple[str, ...]:

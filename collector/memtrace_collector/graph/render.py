@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 from memtrace_collector.graph import content
 from memtrace_collector.graph.ancestry import parents_of
-from memtrace_collector.graph.facts import Operation, OperationKey, Value
+from memtrace_collector.graph.facts import Operation, OperationKey, Value, by_time
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.references import named_by
 
@@ -35,7 +35,7 @@ def render(
     Raises:
         ValueError: the format is not known.
     """
-    ordered = sorted(operations, key=lambda o: (o.start_ns, o.trace_id, o.span_id))
+    ordered = sorted(operations, key=by_time)
     if output_format == "text":
         return "\n".join(_text(graph_id, ordered, _values(lookups, ordered))) + "\n"
     parents = parents_of(lookups, ordered)

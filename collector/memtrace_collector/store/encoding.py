@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import hashlib
 from binascii import hexlify
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from memtrace_collector.graph.facts import Flag, Operation, Value
-from memtrace_otel import variables
 
 FORM = b"\x01"
 """First byte of an operation's body. Fields that are added at the end need no other form: a
@@ -23,7 +20,6 @@ _HEAD_BYTES = 3
 _TRACE_BYTES, _TRACE_TEXT = 16, b"\xd9\x20"
 _SPAN_BYTES, _SPAN_TEXT = 8, b"\xb0"
 """msgpack's marks of a text of twice as many characters."""
-_KEYS_KEPT = 1 << 16
 _encoder = msgspec.msgpack.Encoder()
 _operation_decoder = msgspec.msgpack.Decoder(Operation)
 _content_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(str | list[object])
@@ -103,25 +99,3 @@ def flag_body(flag: Flag) -> bytes:
 
 def flag(body: bytes) -> Flag:
     return _flag_decoder.decode(body)
-
-
-@functools.lru_cache(maxsize=_KEYS_KEPT)
-def name_key(name: str) -> int:
-    """64-bit digest of a name, signed as SQLite's integers are."""
-    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
-def met_key(record: str) -> int:
-    """Another :func:`name_key` of a record, under which stand the uses that merely met it."""
-    return name_key(f"met {record}")
-
-
-def record_key(ref: str) -> int:
-    """:func:`name_key` of a reference's record."""
-    return name_key(variables.record_of(ref))
-
-
-def version_key(ref: str) -> int:
-    """:func:`name_key` of a reference's version."""
-    return name_key(variables.version_of(ref))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value, by_time
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
-from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.references import records_of, used_by
 from memtrace_collector.store import encoding, keys
 from memtrace_collector.store.connections import Connections, int_list, json_list
 from memtrace_collector.store.facts_rows import CONVERSATION, RESPONSE
@@ -147,7 +147,7 @@ class SqliteGraphReader:
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         leads = (keys.record_refs(record)[0] for record in records)
         found = self._indexed(_WRITERS, graph_id, leads)
-        return _grouped(found, set(records), lambda item: _records(item.outputs))
+        return _grouped(found, set(records), lambda item: records_of(item.outputs))
 
     def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
         graph = self._graph(graph_id)
@@ -169,7 +169,7 @@ class SqliteGraphReader:
         else:
             found = self._users.users(graph, acted) | self._users.users_near(graph, met, near)
         return _grouped(
-            self._of_ids(graph_id, found), set(records), lambda item: _records(used_by(item))
+            self._of_ids(graph_id, found), set(records), lambda item: records_of(used_by(item))
         )
 
     def values(self, graph_id: str, refs: Collection[str]) -> dict[str, Value]:
@@ -255,9 +255,5 @@ def _grouped(
             grouped[name].append(operation)
     for several in grouped.values():
         if len(several) > 1:
-            several.sort(key=lambda o: (o.start_ns, o.trace_id, o.span_id))
+            several.sort(key=by_time)
     return dict(grouped)
-
-
-def _records(refs: Iterable[str]) -> set[str]:
-    return {variables.record_of(ref) for ref in refs}

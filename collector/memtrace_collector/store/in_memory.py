@@ -18,13 +18,13 @@ from memtrace_collector.graph.facts import (
     OperationKey,
     SpanFacts,
     Value,
+    by_time,
 )
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
-from memtrace_collector.graph.references import acted_on, used_by
+from memtrace_collector.graph.references import acted_on, records_of, used_by
 from memtrace_collector.graph.terms import Wanted, terms, wanted
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.base import Applied, Change, Changes, ErasedFacts
-from memtrace_otel import variables
 
 _START = LogPosition(0, 0)
 _SCOPE_TERMS = 2
@@ -221,7 +221,7 @@ class InMemoryFactStore:
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         wanted = set(records)
         return self._grouped(
-            graph_id, lambda operation: wanted.intersection(_records(operation.outputs))
+            graph_id, lambda operation: wanted.intersection(records_of(operation.outputs))
         )
 
     def users(self, graph_id: str, refs: Collection[str]) -> dict[str, list[Operation]]:
@@ -233,7 +233,7 @@ class InMemoryFactStore:
     ) -> dict[str, list[Operation]]:
         wanted = set(records)
         found = self._grouped(
-            graph_id, lambda operation: wanted.intersection(_records(used_by(operation)))
+            graph_id, lambda operation: wanted.intersection(records_of(used_by(operation)))
         )
         return found if near is None else _bounded(found, near)
 
@@ -322,7 +322,7 @@ class InMemoryFactStore:
         return self._where(lambda operation: operation.graph_id == graph_id)
 
     def _where(self, keep: _Predicate) -> list[Operation]:
-        return sorted((item for item in self._operations.values() if keep(item)), key=_by_time)
+        return sorted((item for item in self._operations.values() if keep(item)), key=by_time)
 
     def _grouped(self, graph_id: str, keys_of: _Keys) -> dict[str, list[Operation]]:
         grouped: dict[str, list[Operation]] = defaultdict(list)
@@ -336,19 +336,11 @@ def _changed_after(changed: dict[str, int], after: int) -> list[tuple[int, str]]
     return sorted((number, name) for name, number in changed.items() if number > after)
 
 
-def _by_time(operation: Operation) -> tuple[int, str, str]:
-    return operation.start_ns, operation.trace_id, operation.span_id
-
-
-def _records(refs: Iterable[str]) -> set[str]:
-    return {variables.record_of(ref) for ref in refs}
-
-
 def _bounded(users: dict[str, list[Operation]], near: Near) -> dict[str, list[Operation]]:
     """Per record: which operations by acting on it, which by where they stand in time."""
     kept: dict[str, list[Operation]] = {}
     for record, operations in users.items():
-        met = [item for item in operations if record not in _records(acted_on(item))]
+        met = [item for item in operations if record not in records_of(acted_on(item))]
         earlier = sum(item.start_ns <= near.at_ns for item in met)
         cut = {
             item.key

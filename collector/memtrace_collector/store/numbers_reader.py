@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from memtrace_collector.graph.reader import Run, SequenceNumber
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.runs import runs_of
 
 _PROCESSES_KEPT = 4_096
 _SEQUENCE_FROM = (
@@ -64,7 +65,7 @@ class SqliteNumbers:
                 for number, start_ns, end_ns, farewell, opens in rows
             ]
             if edges:
-                found[process] = _paired(edges)
+                found[process] = runs_of(edges)
         return found
 
     def _gapless(self, process: str) -> tuple[int, int] | None:
@@ -83,14 +84,3 @@ class SqliteNumbers:
             self._whole.clear()
         self._whole[process] = (first, last)
         return first, last
-
-
-def _paired(edges: Iterable[tuple[SequenceNumber, int]]) -> list[Run]:
-    """Runs from their first and last numbers; what opens a run may be all of it."""
-    runs: list[Run] = []
-    for number, opens in edges:
-        if opens:
-            runs.append(Run(number, number))
-        else:
-            runs[-1] = runs[-1]._replace(last=number)
-    return runs

@@ -22,7 +22,7 @@ from memtrace_collector.attribution.carrying.refs import (
 )
 from memtrace_collector.attribution.findings import Window
 from memtrace_collector.graph.case import Case, Write
-from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.facts import Operation, OperationKey, by_time
 from memtrace_otel import semconv, variables
 
 READS = frozenset({semconv.STEP_RETRIEVE, semconv.STEP_RERANK})
@@ -47,7 +47,7 @@ class View:
             self._by_digest.setdefault(variables.text_version(variables.version_of(ref)), content)
         self.operations = sorted(
             (op for op in case.operations.values() if not op.composite and op.key not in case.met),
-            key=lambda op: (op.start_ns, op.trace_id, op.span_id),
+            key=by_time,
         )
         self._producers: dict[str, list[Operation]] = defaultdict(list)
         self._readers: dict[str, list[Operation]] = defaultdict(list)

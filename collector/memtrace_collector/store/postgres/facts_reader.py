@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, Value, by_time
 from memtrace_collector.graph.reader import GraphSummary, Near, Run, SequenceNumber
-from memtrace_collector.graph.references import used_by
+from memtrace_collector.graph.references import records_of, used_by
 from memtrace_collector.graph.terms import wanted
 from memtrace_collector.store import encoding
 from memtrace_collector.store.encoding import Place
 from memtrace_collector.store.postgres import keys, search
 from memtrace_collector.store.postgres.database import Database
+from memtrace_collector.store.runs import runs_of
 from memtrace_otel import variables
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class PostgresGraphReader:
             rows = self._database.query(_EDGES, (self._tenant, keys.wide_key(process)))
             if rows:
                 edges = [(SequenceNumber(process, *row), opens) for *row, opens in rows]
-                found[process] = _paired(edges)
+                found[process] = runs_of(edges)
         return found
 
     def flags(self, graph_id: str | None = None) -> list[Flag]:
@@ -242,7 +243,7 @@ class PostgresGraphReader:
             if graph in names
             for operation in self._load(names[graph], graph, numbers)
         ]
-        return sorted(found, key=_by_time)
+        return sorted(found, key=by_time)
 
     def _users(
         self,
@@ -278,7 +279,7 @@ class PostgresGraphReader:
         """Operations by the wanted names they carry: this also drops digest collisions."""
         grouped: dict[str, list[Operation]] = defaultdict(list)
         loaded = self._load(graph_id, graph, list({row[0] for row in rows}))
-        for operation in sorted(loaded, key=_by_time):
+        for operation in sorted(loaded, key=by_time):
             for name in wanted_names.intersection(names(operation)):
                 grouped[name].append(operation)
         return dict(grouped)
@@ -333,27 +334,9 @@ def _keys(records: Iterable[str]) -> list[int]:
     return [keys.record_key(record) for record in records]
 
 
-def _records(refs: Iterable[str]) -> set[str]:
-    return {variables.record_of(ref) for ref in refs}
-
-
 def _outputs(operation: Operation) -> set[str]:
-    return _records(operation.outputs)
+    return records_of(operation.outputs)
 
 
 def _used(operation: Operation) -> set[str]:
-    return _records(used_by(operation))
-
-
-def _by_time(operation: Operation) -> tuple[int, str, str]:
-    return operation.start_ns, operation.trace_id, operation.span_id
-
-
-def _paired(edges: Iterable[tuple[SequenceNumber, bool]]) -> list[Run]:
-    runs: list[Run] = []
-    for number, opens in edges:
-        if opens:
-            runs.append(Run(number, number))
-        else:
-            runs[-1] = runs[-1]._replace(last=number)
-    return runs
+    return records_of(used_by(operation))
