@@ -28,6 +28,7 @@ HINTS = {
     "prometheus": "apt-get install prometheus",
     "mem0-2": "make venv-mem0-2",
     "postgresql": "apt-get install postgresql",
+    "chromium": "apt-get install chromium",
 }
 
 
@@ -73,6 +74,12 @@ def postgresql() -> Path:
     if not found:
         missing("postgresql")
     return max(found, key=lambda path: int(path.parent.name))
+
+
+def chromium() -> Path:
+    """Path of the Chromium browser."""
+    path = shutil.which("chromium")
+    return Path(path) if path else missing("chromium")
 
 
 def mem0_2_python() -> Path:

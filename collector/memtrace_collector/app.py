@@ -19,6 +19,7 @@ from memtrace_collector.access import owner_token
 from memtrace_collector.access.authentication import DEFAULT_TENANT, Authenticator
 from memtrace_collector.access.tls import certificate_text, check_files
 from memtrace_collector.api import server as api
+from memtrace_collector.api.listening import ApiServer
 from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service
 from memtrace_collector.config import Config, is_database, store_folder
@@ -247,7 +248,7 @@ class App:
         tenants: Tenants,
         telemetry: Telemetry,
         missing: Callable[[], str],
-    ) -> api.ApiServer:
+    ) -> ApiServer:
         server = self._config.server
         app = api.build(
             lambda tenant: tenants.of(tenant).service,
@@ -257,12 +258,12 @@ class App:
             max_request_bytes=server.max_request_bytes,
             authenticator=self._known,
         )
-        http = api.ApiServer(app, server.host, server.api_port, tls=self._config.tls)
+        http = ApiServer(app, server.host, server.api_port, tls=self._config.tls)
         http.start()
         parts.callback(http.stop)
         return http
 
-    def _bound(self, http: api.ApiServer) -> Json:
+    def _bound(self, http: ApiServer) -> Json:
         host, scheme = _in_url(self._config.server.host), _scheme(self._config.tls)
         return {
             "pid": os.getpid(),

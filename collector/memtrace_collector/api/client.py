@@ -113,6 +113,9 @@ class Client:
         body = {"question": question, "arguments": dict(arguments), "text_chars": text_chars}
         return _as_object(self._send("POST", "/explore", json=body))
 
+    def view(self, name: str, parameters: Mapping[str, str]) -> Json:
+        return self._object(f"/view/{name}", **parameters)
+
     def append(self, body: bytes, signal: str) -> None:
         headers = {"content-type": "application/x-protobuf"}
         self._send("POST", "/append", params={"signal": signal}, content=body, headers=headers)

@@ -102,6 +102,10 @@ class Questions(Protocol):
         assistant or a model: captured texts marked and shortened to ``text_chars``; 0: none."""
         ...
 
+    def view(self, name: str, parameters: Mapping[str, str]) -> Json:
+        """What a view of the page shows (:mod:`memtrace_collector.api.explorer.catalog`)."""
+        ...
+
     def append(self, body: bytes, signal: str) -> None:
         """Take one OTLP export request (protobuf) into the log; returns when it is on disk."""
         ...

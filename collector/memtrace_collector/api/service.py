@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.api.case_slice import case_slice, span_keys
+from memtrace_collector.api.explorer.catalog import VIEWS
 from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json, Replaying
-from memtrace_collector.errors import WrongUseError
+from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
 from memtrace_collector.graph.case import Case
@@ -155,6 +156,12 @@ class Service:
 
     def explore(self, question: str, arguments: abc.Mapping[str, object], text_chars: int) -> Json:
         return explore(Stores(self._facts, self._cases), question, arguments, text_chars)
+
+    def view(self, name: str, parameters: abc.Mapping[str, str]) -> Json:
+        show = VIEWS.get(name)
+        if show is None:
+            raise NotFoundError(f"there is no view {name!r}; there are {', '.join(VIEWS)}")
+        return show(Stores(self._facts, self._cases), parameters)
 
     def case(self, answer: str, redact: bool) -> Json:
         case = answers.case_of(self._facts, answer)

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from memtrace_collector.access.authentication import Authenticator
 from memtrace_collector.access.guard import Guard
 from memtrace_collector.access.tls import check_files
-from memtrace_collector.api.server import ApiServer
+from memtrace_collector.api.listening import ApiServer
 from memtrace_collector.commands.options import store_option
 from memtrace_collector.commands.session import open_questions, tenant_asked_for
 from memtrace_collector.config import Config, load

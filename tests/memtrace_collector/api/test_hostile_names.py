@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from memtrace_collector.api import server
-from memtrace_collector.api.server import ApiServer
+from memtrace_collector.api.listening import ApiServer
 from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.receiver.decode import decode

@@ -10,7 +10,8 @@ from starlette.testclient import TestClient
 
 from memtrace_collector.api import server
 from memtrace_collector.api.client import Client
-from memtrace_collector.api.server import STATIC, ApiServer
+from memtrace_collector.api.listening import ApiServer
+from memtrace_collector.api.server import STATIC
 from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, UnreachableError, WrongUseError
@@ -160,12 +161,19 @@ def test_what_is_not_ready_is_said() -> None:
     assert (response.status_code, response.text) == (503, "the projector does not run\n")
 
 
-def test_the_page_sets_text_only_and_asks_no_other_host() -> None:
-    script = (STATIC / "page.js").read_text()
-    page = (STATIC / "index.html").read_text()
+SCRIPTS = sorted(STATIC.rglob("*.js"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_of_the_page_sets_text_only_and_asks_no_other_host(script: Path) -> None:
+    text = script.read_text()
     for name in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
-        assert name not in script
+        assert name not in text
+    assert not re.search(r"https?://", text)
+
+
+def test_the_page_loads_nothing_but_its_own_files() -> None:
+    page = (STATIC / "index.html").read_text()
     assert not re.search(
         r"https?://|style=|onclick|<script(?! type=\"module\" src=\"/static)", page
     )
-    assert not re.search(r"https?://", script)

@@ -1,0 +1,12 @@
+"""Every view of the page by its name, which is also its path below ``/api/v1/view/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memtrace_collector.api.explorer import graphs
+from memtrace_collector.api.explorer.view import View
+
+VIEWS: Mapping[str, View] = {
+    "graphs": graphs.graphs,
+}

@@ -1,0 +1,37 @@
+// Everything shown was captured from agents and their users: it is only ever set as text.
+
+// element("a", { class: "id", href: "#/…", onclick: f, "aria-label": "…" }, "text", node, null)
+export function element(tag, properties = {}, ...children) {
+  return filled(document.createElement(tag), properties, children);
+}
+
+const SVG = "http:" + "//www.w3.org/2000/svg";
+
+export function svg(tag, properties = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), properties, children);
+}
+
+function filled(node, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  for (const child of children.flat()) {
+    if (child === null || child === undefined || child === "") continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+}
+
+export function table(caption, header, rows) {
+  const cell = (value) => element("td", {}, value);
+  return element("table", {},
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, header.map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map(cell)))),
+  );
+}
+
+export const code = (text) => element("code", {}, text);
+export const quiet = (...children) => element("p", { class: "quiet" }, ...children);

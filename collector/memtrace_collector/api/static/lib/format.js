@@ -1,0 +1,4 @@
+export const spanText = (span) => (span ? `${span.traceId}:${span.spanId}` : "–");
+
+export const timeText = (ns) =>
+  ns > 0 ? `${new Date(ns / 1e6).toISOString().replace("T", " ").slice(0, 19)}Z` : "–";
