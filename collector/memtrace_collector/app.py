@@ -257,6 +257,7 @@ class App:
             host=server.host,
             max_request_bytes=server.max_request_bytes,
             authenticator=self._known,
+            trace_url=self._config.explorer.trace_url,
         )
         http = ApiServer(app, server.host, server.api_port, tls=self._config.tls)
         http.start()

@@ -19,6 +19,7 @@ from memtrace_collector.errors import ConfigError, NotInThisVersionError, WrongU
 from memtrace_collector.settings.attribution import AttributionConfig, check_model
 from memtrace_collector.settings.auth import AuthConfig, check_exposure
 from memtrace_collector.settings.checks import is_loopback
+from memtrace_collector.settings.explorer import ExplorerConfig
 from memtrace_collector.settings.forward import ForwardConfig
 from memtrace_collector.settings.model import ModelConfig
 from memtrace_collector.settings.reading import SETTINGS, Setting
@@ -42,6 +43,7 @@ class Config:
     attribution: AttributionConfig = field(default_factory=AttributionConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    explorer: ExplorerConfig = field(default_factory=ExplorerConfig)
 
     def validate(self) -> None:
         """Raise ConfigError (or NotInThisVersionError) for the first setting that cannot be."""
@@ -54,6 +56,7 @@ class Config:
         self.attribution.validate()
         self.model.validate()
         self.retention.validate()
+        self.explorer.validate()
         check_model(self.attribution.method, self.model)
         if self.forward.url and self._is_own_door(self.forward.url):
             raise ConfigError(
@@ -117,6 +120,7 @@ def _build(chosen: Mapping[str, Any]) -> Config:
         attribution=AttributionConfig(**section("attribution")),
         model=ModelConfig(**section("model")),
         retention=RetentionConfig(**section("retention")),
+        explorer=ExplorerConfig(**section("explorer")),
     )
 
 

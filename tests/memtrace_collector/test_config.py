@@ -115,6 +115,38 @@ def test_the_shipped_file_names_every_setting_and_is_valid() -> None:
     assert len(text.splitlines()) < 60
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "http://localhost:16686/trace/{trace_id}?uiFind={span_id}",
+        "https://traces.example/explore?trace={trace_id}",
+    ],
+)
+def test_a_template_of_trace_addresses_is_taken(template: str) -> None:
+    loaded = config.load({}, {"MEMTRACE_TRACE_URL": template})
+    assert loaded.explorer.trace_url == template
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "localhost:16686/trace/{trace_id}",
+        "javascript:alert('{trace_id}')",
+        "http://localhost:16686/trace",
+        "http://localhost:16686/trace/{span_id}",
+        "http://localhost:16686/trace/{trace_id}/{service}",
+        "http://localhost:16686/trace/{trace_id",
+        "http://localhost:16686/trace/{trace_id!r}",
+        "http://{trace_id}.example/{trace_id}",
+        "http:///trace/{trace_id}",
+        "http://[::1/trace/{trace_id}",
+    ],
+)
+def test_a_template_that_gives_no_address_of_a_trace_is_refused(template: str) -> None:
+    with pytest.raises(ConfigError, match=r"explorer\.trace_url: expected http"):
+        config.load({}, {"MEMTRACE_TRACE_URL": template})
+
+
 def test_an_empty_environment_variable_is_none() -> None:
     assert config.load({}, {"MEMTRACE_HTTP_PORT": ""}).server.http_port == 4318
 

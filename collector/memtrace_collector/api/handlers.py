@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 from collections.abc import Callable
 from typing import Any
@@ -21,9 +22,15 @@ _MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
 class Handlers:
     """The routes of the API, each about the caller's own tenant."""
 
-    def __init__(self, questions: Callable[[str], Questions], max_request_bytes: int) -> None:
+    def __init__(
+        self,
+        questions: Callable[[str], Questions],
+        max_request_bytes: int,
+        trace_url: str = "",
+    ) -> None:
         self._questions = questions
         self._max_request_bytes = max_request_bytes
+        self._trace_url = trace_url
 
     def routes(self) -> list[Route]:
         read = self._read
@@ -48,6 +55,7 @@ class Handlers:
             read("/case", lambda ask, q: ask.case(_needed(q, "answer"), q.get("redact") == "true")),
             read("/invariants", lambda ask, q: ask.invariants(q.get("graph", ""))),
             read("/undelivered", lambda ask, _: ask.undelivered()),
+            Route("/about", self._about),
             Route("/view/{name}", self._view),
             Route("/flag", self._flag, methods=["POST"]),
             Route("/attribute", self._attribute, methods=["POST"]),
@@ -79,6 +87,15 @@ class Handlers:
             output_format,
         )
         return Response(text, media_type=_MEDIA_TYPES.get(output_format, "text/plain"))
+
+    async def _about(self, request: Request) -> Response:
+        """What the page needs to know before it shows anything."""
+        told = {
+            "version": importlib.metadata.version("memtrace-otel"),
+            "tenant": caller_of(request.scope).tenant,
+            "trace_url": self._trace_url,
+        }
+        return JSONResponse(told)
 
     async def _view(self, request: Request) -> Response:
         name, parameters = request.path_params["name"], dict(request.query_params)

@@ -61,6 +61,7 @@ def build(
     host: str,
     max_request_bytes: int,
     authenticator: Authenticator | None = None,
+    trace_url: str = "",
 ) -> Starlette:
     """The application.
 
@@ -70,8 +71,9 @@ def build(
         host: where it listens.
         max_request_bytes: largest body.
         authenticator: knows who is calling; None: everybody is the tenant ``default``.
+        trace_url: template of the address of a span in the trace backend; empty: no links.
     """
-    handlers = Handlers(questions, max_request_bytes)
+    handlers = Handlers(questions, max_request_bytes, trace_url)
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")

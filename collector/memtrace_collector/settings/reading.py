@@ -119,6 +119,7 @@ SETTINGS = (
     Setting("model.prompt_price", "MEMTRACE_MODEL_PROMPT_PRICE", _real),
     Setting("model.completion_price", "MEMTRACE_MODEL_COMPLETION_PRICE", _real),
     Setting("model.embeddings", "MEMTRACE_EMBEDDINGS_MODEL", _text),
+    Setting("explorer.trace_url", "MEMTRACE_TRACE_URL", _text),
     Setting("retention.log_days", "MEMTRACE_RETENTION_LOG_DAYS", _real),
     Setting("retention.log_bytes", "MEMTRACE_RETENTION_LOG_BYTES", _whole),
     Setting("retention.values_days", "MEMTRACE_RETENTION_VALUES_DAYS", _real),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from memtrace_collector.telemetry.prometheus import Telemetry
 from tests.memtrace_collector.running import VECTORS
 
 MAX_BYTES = 1 << 20
+TRACE_URL = "http://localhost:16686/trace/{trace_id}"
 ANSWER = "1bccf17ef4aa1398ba2a39dea4b93e91"
 
 
@@ -32,7 +34,12 @@ def api(tmp_path: Path) -> Iterator[ApiServer]:
         service.append(request.SerializeToString(), "traces")
         service.settle()
         app = server.build(
-            lambda _: service, telemetry, lambda: "", host="127.0.0.1", max_request_bytes=MAX_BYTES
+            lambda _: service,
+            telemetry,
+            lambda: "",
+            host="127.0.0.1",
+            max_request_bytes=MAX_BYTES,
+            trace_url=TRACE_URL,
         )
         running = ApiServer(app, "127.0.0.1", 0)
         running.start()
@@ -138,6 +145,15 @@ def test_a_malformed_body_is_wrong_use(url: str, body: bytes) -> None:
     response = httpx.post(f"{url}/api/v1/flag", content=body, headers=headers)
     assert response.status_code == 400
     assert response.json()["error"] == "WrongUseError"
+
+
+def test_the_page_learns_whose_data_it_shows_and_where_traces_are(url: str) -> None:
+    told = httpx.get(f"{url}/api/v1/about").json()
+    assert told == {
+        "version": importlib.metadata.version("memtrace-otel"),
+        "tenant": "default",
+        "trace_url": TRACE_URL,
+    }
 
 
 def test_health_readiness_and_metrics_answer(url: str) -> None:

@@ -1,3 +1,4 @@
+import { learn } from "./lib/about.js";
 import { element, quiet } from "./lib/dom.js";
 import { parsed } from "./lib/links.js";
 import { showFailure } from "./views/failure.js";
@@ -26,4 +27,4 @@ async function route() {
 }
 
 addEventListener("hashchange", route);
-route();
+learn().finally(route);
