@@ -17,7 +17,7 @@ from memtrace_collector.api.questions import Json, Replaying
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
-from memtrace_collector.attribution.writeback import WriteBack
+from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.config import Config, is_database
 from memtrace_collector.runtime.data import Data
 from memtrace_collector.runtime.invariant_flags import InvariantFlags

@@ -9,8 +9,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from memtrace_collector.attribution import writeback
-from memtrace_collector.attribution.writeback import WriteBack, case_trace_id, root_span_id
+from memtrace_collector.attribution.writeback.identity import case_trace_id, root_span_id
+from memtrace_collector.attribution.writeback.rows import entries
+from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.dialects import registry
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.store.base import OutboxEntry
@@ -34,7 +35,7 @@ def _entries(
     verdict: dict[str, Any], script: Script, *, late_ns: int = 60_000_000_000, **target: Any
 ) -> dict[str, OutboxEntry]:
     answer = script.operations[-1]
-    found = writeback.entries(
+    found = entries(
         verdict,
         {op.key: op for op in script.operations},
         answer,
@@ -101,11 +102,11 @@ def test_verdict_stands_in_the_failing_trace_below_the_answer() -> None:
 )
 def test_late_verdict_is_stamped_as_the_profile_says(profile: str, offset: int | None) -> None:
     verdict, script = _case()
-    entries = _entries(verdict, script, late_ns=2 * HOUR, profile=profile)
-    entry = entries.get("c" * 32 + "/1/attribution")
+    rows = _entries(verdict, script, late_ns=2 * HOUR, profile=profile)
+    entry = rows.get("c" * 32 + "/1/attribution")
     if offset is None:
         assert entry is None
-        assert "c" * 32 + "/1/case" in entries
+        assert "c" * 32 + "/1/case" in rows
         return
     assert entry is not None
     _, (span,) = _spans(entry)
@@ -194,10 +195,10 @@ def test_what_is_no_memory_fault_is_no_error() -> None:
     script.reply("Enzo.", version)
     script.flag("Enzo", message)
     verdict = {"id": "c" * 32, "revision": 1, **script.verdict().to_json()}
-    entries = _entries(verdict, script)
-    spans = [span for e in entries.values() if e.signal == "traces" for span in _spans(e)[1]]
+    rows = _entries(verdict, script)
+    spans = [span for e in rows.values() if e.signal == "traces" for span in _spans(e)[1]]
     assert {span.status.code for span in spans} == {Status.STATUS_CODE_UNSET}
-    assert not [e for e in entries if e.startswith("cause/")]
+    assert not [e for e in rows if e.startswith("cause/")]
 
 
 @pytest.mark.fault("F40")

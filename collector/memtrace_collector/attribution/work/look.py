@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from memtrace_collector.attribution import writeback
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.work import intake, settling, superseding
 from memtrace_collector.attribution.work.settling import WaitedFor
 from memtrace_collector.attribution.work.superseding import Json
-from memtrace_collector.attribution.writeback import WriteBack
+from memtrace_collector.attribution.writeback.rows import entries
+from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.loader import load_case
@@ -81,9 +81,7 @@ class Look:
         """What goes out with a verdict."""
         if self.target is None:
             return ()
-        return writeback.entries(
-            verdict, case.operations, case.answer, now_ns=now_ns, target=self.target
-        )
+        return entries(verdict, case.operations, case.answer, now_ns=now_ns, target=self.target)
 
     def _look(self, lease: Lease, judge: Judge, *, wait: bool) -> Json | None:
         answer = flags.resolve(self.reader, intake.flag_named_by(lease.case))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from memtrace_collector.attribution import writeback
 from memtrace_collector.attribution.replay.outcome import is_news, without_replay
+from memtrace_collector.attribution.writeback.identity import case_trace_id
 
 Json = dict[str, Any]
 
@@ -81,7 +81,7 @@ def _verdict(finding: Mapping[str, Any], case_id: str, revision: int, now_ns: in
         "revision": revision,
         "created": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         **finding,
-        "case_trace": writeback.case_trace_id(case_id, revision),
+        "case_trace": case_trace_id(case_id, revision),
     }
 
 

@@ -23,7 +23,7 @@ from memtrace_collector.attribution.work.look import Look
 from memtrace_collector.attribution.work.pace import Pace
 from memtrace_collector.attribution.work.settling import WaitedFor
 from memtrace_collector.attribution.work.superseding import Json
-from memtrace_collector.attribution.writeback import WriteBack
+from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.facts import Flag
 from memtrace_collector.graph.loader import load_case

@@ -1,0 +1,54 @@
+"""The verdict as a span inside the failing trace, below the answer. Pure."""
+
+from __future__ import annotations
+
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from memtrace_collector.attribution.writeback import identity, sizes, spans
+from memtrace_collector.attribution.writeback.told import Told
+from memtrace_collector.graph.facts import OperationKey
+from memtrace_otel import semconv
+
+LATE_NS = 3_600_000_000_000
+_LATE_SPANS = {"jaeger": "at_target", "tempo": "now", "none": None}
+"""Per destination profile: how a verdict span is stamped in a trace over an hour old."""
+
+
+def in_trace(told: Told) -> bytes | None:
+    """An OTLP export request with that span; None where late spans are refused."""
+    at_ns = _stamp(told)
+    if at_ns is None:
+        return None
+    answer = told.answer
+    span = Span(
+        trace_id=bytes.fromhex(answer.trace_id),
+        span_id=bytes.fromhex(identity.in_trace_span_id(told.case_id, told.revision)),
+        parent_span_id=bytes.fromhex(answer.span_id),
+        name=semconv.SPAN_ATTRIBUTION,
+        kind=Span.SPAN_KIND_INTERNAL,
+        start_time_unix_nano=at_ns,
+        end_time_unix_nano=at_ns + spans.INSTANT_NS,
+        attributes=sizes.attributes({**told.finding(), **told.cause()}),
+        links=[spans.link(key) for key in _leads_to(told)[: semconv.MAX_LINKS]],
+        status=spans.status(told.is_fault, told.explanation),
+    )
+    return spans.trace_request(answer.service or spans.SERVICE, [span])
+
+
+def _stamp(told: Told) -> int | None:
+    ended_ns = told.answer.end_ns
+    if told.now_ns - ended_ns <= LATE_NS:
+        return ended_ns
+    policy = _LATE_SPANS[told.target.profile]
+    if policy is None:
+        return None
+    return ended_ns if policy == "at_target" else told.now_ns
+
+
+def _leads_to(told: Told) -> list[OperationKey]:
+    """The case, the verdict that this one supersedes, the decisive operations."""
+    found = [told.root]
+    if told.revision > 1:
+        older = identity.in_trace_span_id(told.case_id, told.revision - 1)
+        found.append(OperationKey(told.answer.trace_id, older))
+    return [*found, *(op.key for op in told.decisive if op.key != told.answer.key)]

@@ -1,0 +1,104 @@
+"""A stored verdict with what it takes to write it back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memtrace_collector.attribution.explain import without_quotes
+from memtrace_collector.attribution.verdict import MEMORY_STAGES
+from memtrace_collector.attribution.writeback import identity
+from memtrace_collector.attribution.writeback.spans import rfc3339
+from memtrace_collector.attribution.writeback.target import WriteBack
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_otel import semconv
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A verdict (JSON form with id and revision) as a destination is told of it.
+
+    ``operations``: of the case, for the decisive ones. ``now_ns``: when its rows are written.
+    """
+
+    verdict: Mapping[str, Any]
+    operations: Mapping[OperationKey, Operation]
+    answer: Operation
+    now_ns: int
+    target: WriteBack
+
+    @property
+    def case_id(self) -> str:
+        return str(self.verdict["id"])
+
+    @property
+    def revision(self) -> int:
+        return int(self.verdict["revision"])
+
+    @property
+    def root(self) -> OperationKey:
+        """The root of the case trace."""
+        return self.root_of(self.revision)
+
+    def root_of(self, revision: int) -> OperationKey:
+        return OperationKey(
+            identity.case_trace_id(self.case_id, revision),
+            identity.root_span_id(self.case_id, revision),
+        )
+
+    @property
+    def is_fault(self) -> bool:
+        """Of memory; else nothing is an error."""
+        return self.verdict["stage"] in MEMORY_STAGES
+
+    @property
+    def decisive(self) -> list[Operation]:
+        """The decisive operations that are known, in causal order."""
+        keys = map(span_key, self.verdict["decisive"])
+        return [self.operations[key] for key in keys if key in self.operations]
+
+    @property
+    def explanation(self) -> str:
+        """Without content, unless the destination may have it."""
+        if self.target.quotes:
+            return str(self.verdict["explanation"])
+        first = next(iter(self.decisive), None)
+        superseded = self.verdict.get("supersedes")
+        says = (superseded["says"],) if superseded else ()
+        return " ".join((without_quotes(self.verdict, first), *says))
+
+    def finding(self) -> dict[str, Any]:
+        """Attributes that say what was found."""
+        verdict = self.verdict
+        return {
+            semconv.MEMTRACE_ATTRIBUTION_STAGE: verdict["stage"],
+            semconv.MEMTRACE_ATTRIBUTION_TYPE: verdict["error_type"],
+            semconv.MEMTRACE_ATTRIBUTION_SCORE: float(verdict["score"]),
+            semconv.MEMTRACE_ATTRIBUTION_BASIS: ",".join(verdict["basis"]),
+            semconv.MEMTRACE_ATTRIBUTION_METHOD: verdict["method"],
+            semconv.MEMTRACE_ATTRIBUTION_LINEAGE: verdict["lineage"],
+            semconv.MEMTRACE_ATTRIBUTION_MISSING: ",".join(verdict["missing"]) or None,
+            semconv.MEMTRACE_ATTRIBUTION_REVISION: self.revision,
+            semconv.MEMTRACE_ATTRIBUTION_EXPLANATION: self.explanation,
+            semconv.MEMTRACE_CASE_ID: self.case_id,
+            semconv.MEMTRACE_CASE_TRACE_ID: self.root.trace_id,
+        }
+
+    def cause(self) -> dict[str, Any]:
+        """Attributes that name the first decisive operation."""
+        cause = next(iter(self.decisive), None)
+        if cause is None:
+            return {}
+        return {
+            semconv.MEMTRACE_CAUSE_TRACE_ID: cause.trace_id,
+            semconv.MEMTRACE_CAUSE_SPAN_ID: cause.span_id,
+            semconv.MEMTRACE_CAUSE_SERVICE: cause.service or None,
+            semconv.MEMTRACE_CAUSE_OPERATION: cause.name,
+            semconv.MEMTRACE_CAUSE_TIME: rfc3339(cause.start_ns),
+        }
+
+
+def span_key(span: Mapping[str, str]) -> OperationKey:
+    """Of a span in a verdict's JSON form."""
+    return OperationKey(span["traceId"], span["spanId"])
