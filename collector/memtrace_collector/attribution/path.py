@@ -93,6 +93,7 @@ def _hop(sought: Sought, finding: Finding, op: Operation) -> Hop:
         outcome=_outcome(sought, finding, op, decisive),
         operation=op.key,
         service=op.service,
+        system=op.system,
         name=op.name,
         time_ns=op.start_ns,
         record=record,

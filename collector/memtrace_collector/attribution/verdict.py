@@ -80,6 +80,8 @@ class Hop:
     """kept, changed, lost or unknown."""
     operation: OperationKey | None
     service: str = ""
+    system: str = ""
+    """The memory system at work, as in ``mem0``; empty: the sender does not say."""
     name: str = ""
     time_ns: int = 0
     record: str = ""
@@ -93,6 +95,7 @@ class Hop:
             "outcome": self.outcome,
             "span": self.operation and _span(self.operation),
             "service": self.service,
+            "system": self.system,
             "operation": self.name,
             "time_ns": self.time_ns,
             "record": self.record,
