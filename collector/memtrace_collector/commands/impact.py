@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
 
 from memtrace_collector.commands.options import format_option, store_option
@@ -23,6 +26,8 @@ def impact(target: str, store: str, output_format: str, records: bool) -> None:
     """
     with open_questions(store, "impact") as ask:
         found = ask.impact(target)
+    for warning in _warnings(found):
+        click.echo(warning, err=True)
     if output_format == "json":
         print_json(found["records"] if records else found)
     elif records:
@@ -34,3 +39,12 @@ def impact(target: str, store: str, output_format: str, records: bool) -> None:
             for item in found["derived"]
         )
         print_line(table(("KIND", "REFERENCE", "MADE BY", "TEXT"), rows))
+
+
+def _warnings(found: dict[str, Any]) -> Iterator[str]:
+    if not found["complete"]:
+        yield "there is more: the walk was stopped at its bound"
+    if found["lineage"] != "complete":
+        yield f"the lineage is {found['lineage']}: some of this may come from something else"
+    if found["lost"]:
+        yield f"{found['lost']} operations never arrived: more may come from it"

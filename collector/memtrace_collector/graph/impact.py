@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.graph import content
+from memtrace_collector.graph.case import Loss
+from memtrace_collector.graph.closure import closure, processes_of
 from memtrace_collector.graph.facts import Operation, OperationKey
-from memtrace_collector.graph.forward import downstream
+from memtrace_collector.graph.forward import downstream, occurrence_key
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.resolution import Occurrence
+from memtrace_collector.graph.resolution import Occurrence, UseKey
 from memtrace_otel import semconv, variables
 
 MAX_OPERATIONS = 20_000
 
 
 class Impact(NamedTuple):
-    """``derived``: oldest first, the start left out. ``complete``: the walk reached its end."""
+    """``derived``: oldest first, the start left out. ``complete``: the walk reached its end.
+
+    ``before``: of each occurrence that from which it was first reached. ``lineage``: how surely,
+    at the least certain step. ``losses``: operations of the processes met that never arrived and
+    may have made more of it.
+    """
 
     derived: tuple[Occurrence, ...]
     complete: bool
+    before: Mapping[UseKey, UseKey]
+    lineage: str
+    losses: tuple[Loss, ...]
 
     @property
     def records(self) -> list[str]:
@@ -34,6 +44,14 @@ class Impact(NamedTuple):
         given = (item.operation.key for item in self.derived if _is(item, semconv.KIND_ANSWER))
         return list(dict.fromkeys(given))
 
+    def chain(self, item: Occurrence) -> list[UseKey]:
+        """From the start to this occurrence: by which references, and which operations made
+        them. Both ends are in it."""
+        steps = [occurrence_key(item)]
+        while steps[-1] in self.before:
+            steps.append(self.before[steps[-1]])
+        return steps[::-1]
+
 
 def impact(lookups: Lookups, start: Sequence[Occurrence]) -> Impact:
     """What was made, chosen or answered from the occurrences ``start``, through all graphs."""
@@ -44,7 +62,13 @@ def impact(lookups: Lookups, start: Sequence[Occurrence]) -> Impact:
         item for item in found.occurrences.values() if (item.ref, item.operation.key) not in started
     ]
     derived.sort(key=lambda item: (item.operation.start_ns, item.ref))
-    return Impact(tuple(derived), not found.truncated)
+    return Impact(
+        tuple(derived),
+        not found.truncated,
+        found.before,
+        found.status,
+        _losses(lookups, found.operations.values(), start),
+    )
 
 
 def occurrences_of(lookups: Lookups, name: str) -> list[Occurrence]:
@@ -75,6 +99,15 @@ def texts_of(lookups: Lookups, occurrences: Iterable[Occurrence]) -> dict[str, s
         for graph_id, refs in by_graph.items()
         for ref, value in lookups.reader.values(graph_id, refs).items()
     }
+
+
+def _losses(
+    lookups: Lookups, operations: Iterable[Operation], start: Sequence[Occurrence]
+) -> tuple[Loss, ...]:
+    """Numbers that the processes met never sent, since the first thing that is asked about."""
+    began_ns = min((item.operation.start_ns for item in start), default=0)
+    losses = closure(lookups.reader, processes_of(operations)).losses
+    return tuple(loss for loss in losses if loss.before_ns >= began_ns)
 
 
 def _is(item: Occurrence, kind: str) -> bool:

@@ -29,6 +29,37 @@ def test_impact_reaches_facts_records_and_answers_but_not_its_start() -> None:
     assert texts_of(lookups, found.derived)[version] == "My barber is Enzo."
 
 
+def test_each_derived_thing_says_by_which_chain_it_came() -> None:
+    script, message, version = answered()
+    lookups = Lookups(script.store())
+    found = impact(lookups, occurrences_of(lookups, message))
+    answer = found.derived[-1]
+    kinds = [step.ref.partition(":")[0] for step in found.chain(answer)]
+    assert kinds == ["msg", "fact", "mem", "ctx", "ans"]
+    assert found.chain(answer)[2].ref == version
+    assert (found.lineage, found.losses) == ("complete", ())
+
+
+def test_impact_says_that_it_is_inexact_when_a_version_nobody_wrote_was_used() -> None:
+    script = Script()
+    message, version = script.remember("My barber is Enzo.")
+    script.ask("Who is my barber?")
+    script.answer("Enzo.", script.assemble(f"{version.partition('@')[0]}@0123456789ab"))
+    lookups = Lookups(script.store())
+    found = impact(lookups, occurrences_of(lookups, message))
+    assert found.answers == [script.operations[-1].key]
+    assert found.lineage == "inexact"
+
+
+def test_impact_counts_what_never_arrived() -> None:
+    script, message, _ = answered()
+    script.lose(2)
+    script.say("After.")
+    lookups = Lookups(script.store())
+    found = impact(lookups, occurrences_of(lookups, message))
+    assert [(loss.process, loss.first, loss.last) for loss in found.losses] == [("reader", 5, 6)]
+
+
 def test_impact_starts_from_a_record_or_from_what_an_operation_made() -> None:
     script, _, version = answered()
     lookups = Lookups(script.store())

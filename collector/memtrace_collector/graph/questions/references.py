@@ -10,6 +10,8 @@ import msgspec
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph import impact as walk
 from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.forward import occurrence_key
+from memtrace_collector.graph.impact import Impact
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.answered import Found, Paged, Texts, each
 from memtrace_collector.graph.questions.arguments import AnyGraphId, Reference
@@ -49,8 +51,9 @@ class Users(Paged, frozen=True, kw_only=True):
 
 
 class ImpactOf(Paged, frozen=True, kw_only=True):
-    """Everything derived from something, oldest first: facts, records, prompts, answers. With
-    the memory records to correct or delete, and the answers given from it."""
+    """Everything derived from something, oldest first: facts, records, prompts, answers, each
+    with what it came from. With the memory records to correct or delete, the answers given from
+    it, and how sure that is."""
 
     target: Annotated[
         str,
@@ -87,17 +90,44 @@ def impact(reader: GraphReader, target: str, texts: Texts) -> Found[Occurrence]:
         NotFoundError: nothing that was recorded comes from it.
     """
     lookups = Lookups(reader)
-    start = _start_of(lookups, target)
+    found = impact_of(lookups, target)
+    return Found(
+        impact_json(target, found),
+        "derived",
+        found.derived,
+        lambda run: _derived_json(lookups, found, run, texts),
+    )
+
+
+def impact_of(lookups: Lookups, target: str) -> Impact:
+    """The walk behind :func:`impact`; raises as that."""
+    start = start_of(lookups, target)
     if not start:
         raise NotFoundError(f"nothing that was recorded comes from {target!r}")
-    found = walk.impact(lookups, start)
-    head = {
+    return walk.impact(lookups, start)
+
+
+def impact_json(target: str, found: Impact) -> Json:
+    """What is said of everything derived. ``lost``: operations that never arrived and may have
+    made more of it."""
+    return {
         "target": target,
         "records": found.records,
         "answers": [span_json(key) for key in found.answers],
         "complete": found.complete,
+        "lineage": found.lineage,
+        "lost": sum(loss.last - loss.first + 1 for loss in found.losses),
     }
-    return Found(head, "derived", found.derived, lambda run: _derived_json(lookups, run, texts))
+
+
+def start_of(lookups: Lookups, target: str) -> list[Occurrence]:
+    """What a reference, a record, a span or a conversation names."""
+    if target.partition(":")[0] in semconv.KINDS:
+        return walk.occurrences_of(lookups, target)
+    if is_span(target):
+        found = operation_at(lookups.reader, parse_answer(target))
+        return walk.outputs_of([found] if found else [])
+    return walk.outputs_of(lookups.reader.conversation_operations(target))
 
 
 def ask_producers(reader: GraphReader, given: Producers, _: Texts) -> Found[Operation]:
@@ -156,24 +186,23 @@ def _roles(ref: str, item: Operation) -> Iterator[Json]:
             yield {"part": "dropped", **cut._asdict()}
 
 
-def _derived_json(lookups: Lookups, run: Sequence[Occurrence], texts: Texts) -> list[Json]:
-    found = walk.texts_of(lookups, run)
+def _derived_json(
+    lookups: Lookups, found: Impact, run: Sequence[Occurrence], texts: Texts
+) -> list[Json]:
+    captured = walk.texts_of(lookups, run)
     return [
         {
             "kind": item.ref.partition(":")[0],
             "ref": item.ref,
             "graph_id": item.operation.graph_id,
             "operation": str(item.operation.key),
-            "text": texts.one(found.get(item.ref)),
+            "from": _before_json(found, item),
+            "text": texts.one(captured.get(item.ref)),
         }
         for item in run
     ]
 
 
-def _start_of(lookups: Lookups, target: str) -> list[Occurrence]:
-    if target.partition(":")[0] in semconv.KINDS:
-        return walk.occurrences_of(lookups, target)
-    if is_span(target):
-        found = operation_at(lookups.reader, parse_answer(target))
-        return walk.outputs_of([found] if found else [])
-    return walk.outputs_of(lookups.reader.conversation_operations(target))
+def _before_json(found: Impact, item: Occurrence) -> Json | None:
+    before = found.before.get(occurrence_key(item))
+    return None if before is None else {"ref": before.ref, "operation": str(before.user)}
