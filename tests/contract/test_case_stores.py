@@ -75,6 +75,41 @@ def test_the_current_verdict_is_the_latest_revision(store: CaseStore) -> None:
     assert store.verdicts("g", history=True) == [verdict("c", 1), verdict("c", 3)]
 
 
+def test_every_revision_of_a_case_is_kept_in_order(store: CaseStore) -> None:
+    for case_id, revision in (("c", 2), ("d", 1), ("c", 1)):
+        store.save_verdict(verdict(case_id, revision), [])
+    assert store.revisions("c") == [verdict("c", 1), verdict("c", 2)]
+    assert store.revisions("none") == []
+    assert store.for_tenant("other").revisions("c") == []
+
+
+def test_current_verdicts_are_listed_in_short_newest_first(store: CaseStore) -> None:
+    hop = {"decisive": True, "service": "writer", "system": "mem0", "operation": "decide"}
+    found = {
+        "stage": "update",
+        "error_type": "overwritten",
+        "method": "rules",
+        "explanation": "why, in words: é",
+        "answer": {"traceId": "aa", "spanId": "bb"},
+        "decisive": [{"traceId": "cc", "spanId": "dd", "error_type": "overwritten"}],
+        "path": [{"decisive": False, "service": "reader", "system": ""}, hop],
+        "evidence": [{"says": "left out"}],
+    }
+    for case_id, revision in (("c", 1), ("d", 2), ("c", 3)):
+        store.save_verdict(verdict(case_id, revision) | found, [])
+    store.for_tenant("other").save_verdict(verdict("e", 4), [])
+    first, second = store.short_verdicts()
+    assert [(each.id, each.revision) for each in (first, second)] == [("c", 3), ("d", 2)]
+    assert (first.stage, first.error_type, first.explanation) == (
+        "update", "overwritten", "why, in words: é"
+    )  # fmt: skip
+    assert (first.system, first.service, first.operation) == ("mem0", "writer", "decide")
+    assert first.answer_key == ("aa", "bb") and first.decisive_keys == (("cc", "dd"),)
+    assert [each.id for each in store.short_verdicts(limit=1)] == ["c"]
+    (bare,) = store.for_tenant("other").short_verdicts()
+    assert (bare.system, bare.service, bare.decisive) == ("", "", ())
+
+
 def test_the_last_verdict_of_a_method_is_found_behind_later_ones(store: CaseStore) -> None:
     for revision, method in ((1, "rules"), (2, "rules"), (3, "model")):
         store.save_verdict(verdict("c", revision) | {"method": method}, [])

@@ -13,6 +13,7 @@ from memtrace_collector.graph.facts import Flag, OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.queue import Lease, QueuedCase, Schedule, SetAside
+from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict
 
 
 class Applied(NamedTuple):
@@ -293,6 +294,14 @@ class CaseStore(CaseQueue, Protocol):
         self, graph_id: str | None = None, *, history: bool = False
     ) -> list[dict[str, object]]:
         """Current revisions (with ``history`` all), oldest first."""
+        ...
+
+    def revisions(self, case_id: str) -> list[dict[str, object]]:
+        """Every revision of one case, oldest first."""
+        ...
+
+    def short_verdicts(self, limit: int = MAX_LISTED) -> list[ShortVerdict]:
+        """Current revisions in short, newest first; of more than ``limit``, those."""
         ...
 
     def verdict_counts(self) -> dict[tuple[str, str, str], int]:

@@ -123,5 +123,10 @@ CREATE INDEX outbox_kept ON outbox(tenant, delivered_ns)
   WHERE state = 'delivered' AND payload <> x'';
 """
 
-CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5, CASES_6)
+# The newest verdicts are listed without sorting all.
+CASES_7 = """
+CREATE INDEX verdict_created ON verdict(tenant, created, case_id);
+"""
+
+CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5, CASES_6, CASES_7)
 """Oldest first: a file of version n lacks the scripts from n on."""

@@ -17,6 +17,7 @@ from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, forget_judged
 from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
 
@@ -26,6 +27,13 @@ _ALL = "SELECT body FROM verdict v WHERE tenant = ?1"
 _CURRENT = (
     "SELECT body FROM verdict v WHERE tenant = ?1 AND revision ="
     " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+)
+_REVISIONS = "SELECT body FROM verdict WHERE tenant = ? AND case_id = ? ORDER BY revision"
+_SHORT = (
+    "SELECT CAST(body AS BLOB) FROM verdict v INDEXED BY verdict_created"
+    " WHERE tenant = ?1 AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " ORDER BY created DESC, case_id DESC LIMIT ?2"
 )
 _LAST = (
     "SELECT body FROM verdict WHERE tenant = ?1 AND case_id = ?2"
@@ -130,6 +138,14 @@ class SqliteCaseStore(SqliteCaseQueue):
             (self.tenant, graph_id),
         )
         return [_verdict(row) for row in rows]
+
+    def revisions(self, case_id: str) -> list[dict[str, object]]:
+        rows = self._connections.query(_REVISIONS, (self.tenant, case_id))
+        return [_verdict(row) for row in rows]
+
+    def short_verdicts(self, limit: int = MAX_LISTED) -> list[ShortVerdict]:
+        rows = self._connections.query(_SHORT, (self.tenant, limit))
+        return [short_verdict(body) for (body,) in rows]
 
     def verdict_counts(self) -> dict[tuple[str, str, str], int]:
         counts = {}

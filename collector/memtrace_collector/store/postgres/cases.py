@@ -18,6 +18,8 @@ from memtrace_collector.store.postgres.cases_rows import (
 )
 from memtrace_collector.store.postgres.cases_schema import CASES
 from memtrace_collector.store.postgres.database import Connection, Database
+from memtrace_collector.store.postgres.report_schema import REPORT
+from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _ALL = """
@@ -31,6 +33,12 @@ SELECT body FROM verdict v WHERE tenant = %(tenant)s
      (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)
  ORDER BY created, case_id, revision
 """
+_REVISIONS = "SELECT body FROM verdict WHERE tenant = %s AND case_id = %s ORDER BY revision"
+_SHORT = (
+    "SELECT body FROM verdict v WHERE tenant = %s AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+    " ORDER BY created DESC, case_id DESC LIMIT %s"
+)
 _LAST = (
     "SELECT body FROM verdict WHERE tenant = %s AND case_id = %s"
     " AND (%s::text = '' OR method = %s) ORDER BY revision DESC LIMIT 1"
@@ -110,7 +118,7 @@ class PostgresCaseStore(PostgresCaseQueue):
     """
 
     def __init__(self, dsn: str, *, log_id: str = "", tenant: str = DEFAULT_TENANT) -> None:
-        super().__init__(Database(dsn, CASES), tenant)
+        super().__init__(Database(dsn, CASES, REPORT), tenant)
         self._log_id = log_id
 
     def for_tenant(self, tenant: str) -> PostgresCaseStore:
@@ -162,6 +170,14 @@ class PostgresCaseStore(PostgresCaseQueue):
         parameters = {"tenant": self._tenant, "graph_key": graph_key}
         rows = self._database.query(_ALL if history else _CURRENT, parameters)
         return [verdict_of(row) for row in rows]
+
+    def revisions(self, case_id: str) -> list[dict[str, object]]:
+        rows = self._database.query(_REVISIONS, (self._tenant, case_id))
+        return [verdict_of(row) for row in rows]
+
+    def short_verdicts(self, limit: int = MAX_LISTED) -> list[ShortVerdict]:
+        rows = self._database.query(_SHORT, (self._tenant, limit))
+        return [short_verdict(body) for (body,) in rows]
 
     def verdict_counts(self) -> dict[tuple[str, str, str], int]:
         rows = self._database.query(_COUNTS, (self._tenant,))

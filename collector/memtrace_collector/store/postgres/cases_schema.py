@@ -67,4 +67,9 @@ CREATE INDEX outbox_kept ON outbox(tenant, delivered_ns)
   WHERE state = 'delivered' AND payload <> '';
 """
 
-CASES = Part("cases", (CASES_1, CASES_2, CASES_3))
+# The newest verdicts are listed without sorting all.
+CASES_4 = """
+CREATE INDEX verdict_created ON verdict(tenant, created, case_id);
+"""
+
+CASES = Part("cases", (CASES_1, CASES_2, CASES_3, CASES_4))
