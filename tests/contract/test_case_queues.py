@@ -181,6 +181,21 @@ def test_a_failed_case_is_retried_and_then_set_aside_with_its_reason(store: Case
     assert "c" not in due(store, 10**18), "a graph that changes does not bring it back"
 
 
+def test_what_waits_for_a_verdict_is_listed_latest_answer_first(store: CaseStore) -> None:
+    announce(store, case("old")._replace(answered_ns=1), case("new")._replace(answered_ns=9))
+    announce(store, case("judged"), case("failed"), case("flag", "")._replace(graph_id=""))
+    for case_id in ("judged", "failed"):
+        lease = store.claim(case_id, "one", 0, LEASE)
+        assert lease is not None
+        if case_id == "judged":
+            assert store.release(lease, Schedule(state=JUDGED), 1)
+        else:
+            assert store.fail(lease, "poison", None)
+    assert [each.case_id for each in store.waiting()] == ["new", "old"]
+    assert [each.case_id for each in store.waiting(1)] == ["new"]
+    assert store.for_tenant("other").waiting() == []
+
+
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_what_was_set_aside_comes_back_by_a_flag_or_when_it_is_claimed(
     store: CaseStore, by_flag: bool

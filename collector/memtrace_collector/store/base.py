@@ -13,7 +13,7 @@ from memtrace_collector.graph.facts import Flag, OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.queue import Lease, QueuedCase, Schedule, SetAside
-from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict
+from memtrace_collector.store.verdicts import VerdictStore
 
 
 class Applied(NamedTuple):
@@ -162,6 +162,7 @@ class ErasedCases(NamedTuple):
     concerns: int
     verdicts: int
     outbox: int
+    judgements: int = 0
 
 
 class CaseQueue(Protocol):
@@ -207,7 +208,7 @@ class CaseQueue(Protocol):
         outbox: Iterable[OutboxEntry] = (),
     ) -> bool:
         """Give a case back, with a verdict and its outbox rows if there is a new one. False,
-        and no change, when the lease was lost.
+        and no change, when the lease was lost, or somebody else stored that revision.
         """
         ...
 
@@ -229,6 +230,10 @@ class CaseQueue(Protocol):
         """Flags without an answer, by id, the next after ``after``."""
         ...
 
+    def waiting(self, limit: int = 500) -> list[QueuedCase]:
+        """Flagged answers without a verdict so far, latest answer first."""
+        ...
+
     def set_aside(self, graph_id: str = "", limit: int = 1_000) -> list[SetAside]:
         """Of one graph or (empty) of all, oldest answer first."""
         ...
@@ -238,7 +243,7 @@ class CaseQueue(Protocol):
         ...
 
 
-class CaseStore(CaseQueue, Protocol):
+class CaseStore(CaseQueue, VerdictStore, Protocol):
     """Queue, verdicts and outbox of one tenant: transactional, small, never on the ingest path.
 
     ``now_ns`` is always passed in: the store reads no clock. A row of the outbox belongs to one
@@ -284,28 +289,6 @@ class CaseStore(CaseQueue, Protocol):
 
     def enqueue(self, outbox: Iterable[OutboxEntry]) -> None:
         """Put rows into the outbox, in one transaction; those that are there stay as they are."""
-        ...
-
-    def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
-        """The current revision; with ``method`` the last that was found by it."""
-        ...
-
-    def verdicts(
-        self, graph_id: str | None = None, *, history: bool = False
-    ) -> list[dict[str, object]]:
-        """Current revisions (with ``history`` all), oldest first."""
-        ...
-
-    def revisions(self, case_id: str) -> list[dict[str, object]]:
-        """Every revision of one case, oldest first."""
-        ...
-
-    def short_verdicts(self, limit: int = MAX_LISTED) -> list[ShortVerdict]:
-        """Current revisions in short, newest first; of more than ``limit``, those."""
-        ...
-
-    def verdict_counts(self) -> dict[tuple[str, str, str], int]:
-        """Current verdicts by stage, type and method."""
         ...
 
     def outbox_due(

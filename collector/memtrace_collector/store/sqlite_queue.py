@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memtrace_collector.store.base import Change, OutboxEntry
@@ -22,6 +22,7 @@ from memtrace_collector.store.queue import (
     Schedule,
     SetAside,
 )
+from memtrace_collector.store.verdicts import judgement_row
 
 # States are those of store/queue.py. touched: what happened to a case while it was leased, which
 # counts when it is given back; 1: a graph of its changed, 2: it was flagged again.
@@ -80,12 +81,17 @@ _UNRESOLVED = (
     " FROM task WHERE tenant = ? AND case_id > ? AND state = 'unresolved'"
     " ORDER BY case_id LIMIT ?"
 )
+_WAITING = (
+    "SELECT case_id, trace_id, span_id, graph_id, answered_ns, response_id, conversation_id"
+    " FROM task WHERE tenant = ? AND state = 'waiting' ORDER BY answered_ns DESC, case_id LIMIT ?"
+)
 _SET_ASIDE = (
     "SELECT case_id, trace_id, span_id, graph_id, answered_ns, response_id, conversation_id,"
     " last_error, attempts FROM task WHERE tenant = ?1 AND state = 'set_aside'"
     " AND (?2 = '' OR graph_id = ?2) ORDER BY answered_ns, case_id LIMIT ?3"
 )
 _DUE = "SELECT 1 FROM task WHERE tenant = ? AND due_ns <= ? LIMIT 1"
+_REVISION = "SELECT 1 FROM verdict WHERE tenant = ? AND case_id = ? AND revision = ?"
 _FIELDS = len(QueuedCase._fields)
 
 
@@ -104,7 +110,7 @@ class SqliteCaseQueue:
         now_ns: int,
     ) -> None:
         with self._connections.transaction() as connection:
-            _announce(connection, self.tenant, cases, now_ns)
+            announce(connection, self.tenant, cases, now_ns)
             parameters = (self.tenant, json_list(graph_ids), now_ns)
             connection.execute(_GRAPHS_CHANGED, parameters)
             if until is not None:
@@ -147,6 +153,8 @@ class SqliteCaseQueue:
     ) -> bool:
         case_id = lease.case.case_id
         with self._connections.transaction() as connection:
+            if verdict is not None and _is_stored(connection, self.tenant, verdict):
+                return False
             given_back = connection.execute(
                 _RELEASE,
                 (
@@ -172,7 +180,7 @@ class SqliteCaseQueue:
             parameters = (self.tenant, lease.case.case_id, lease.token)
             removed = connection.execute(_RESOLVED, parameters).rowcount
             if removed == 1:
-                _announce(connection, self.tenant, cases, now_ns)
+                announce(connection, self.tenant, cases, now_ns)
         return removed == 1
 
     def fail(self, lease: Lease, error: str, retry_at_ns: int | None) -> bool:
@@ -190,6 +198,10 @@ class SqliteCaseQueue:
     def unresolved(self, after: QueuedCase | None = None, limit: int = 500) -> list[QueuedCase]:
         parameters = (self.tenant, after.case_id if after else "", limit)
         rows = self._connections.query(_UNRESOLVED, parameters)
+        return [QueuedCase(*row) for row in rows]
+
+    def waiting(self, limit: int = 500) -> list[QueuedCase]:
+        rows = self._connections.query(_WAITING, (self.tenant, limit))
         return [QueuedCase(*row) for row in rows]
 
     def set_aside(self, graph_id: str = "", limit: int = 1_000) -> list[SetAside]:
@@ -216,8 +228,21 @@ def put_verdict(
         (*key, json.dumps(verdict, ensure_ascii=False)),
     ).rowcount
     if written == 1:
+        put_judgement(connection, tenant, verdict)
         put_outbox(connection, tenant, outbox)
     return written == 1
+
+
+def put_judgement(
+    connection: sqlite3.Connection, tenant: str, verdict: Mapping[str, object]
+) -> None:
+    """The row of what a person said, if it is a person's verdict; it takes an older one's place."""
+    row = judgement_row(verdict)
+    if row is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO judgement VALUES (?,?,?,?,?,?,?,?,?)",
+            (tenant, verdict["id"], verdict["revision"], *row),
+        )
 
 
 def put_outbox(connection: sqlite3.Connection, tenant: str, outbox: Iterable[OutboxEntry]) -> None:
@@ -235,13 +260,21 @@ def put_outbox(connection: sqlite3.Connection, tenant: str, outbox: Iterable[Out
     )
 
 
-def _announce(
+def announce(
     connection: sqlite3.Connection, tenant: str, cases: Iterable[QueuedCase], now_ns: int
 ) -> None:
+    """Flagged answers into the queue; see :meth:`CaseQueue.announce`."""
     connection.executemany(
         _ANNOUNCE,
         [(tenant, *case, WAITING if case.is_resolved else UNRESOLVED, now_ns) for case in cases],
     )
+
+
+def _is_stored(
+    connection: sqlite3.Connection, tenant: str, verdict: Mapping[str, object]
+) -> bool:
+    key = (tenant, verdict["id"], verdict["revision"])
+    return connection.execute(_REVISION, key).fetchone() is not None
 
 
 def _lease(row: tuple[Any, ...]) -> Lease:

@@ -104,6 +104,11 @@ _UNRESOLVED = (
     " FROM task WHERE tenant = %s AND case_id > %s AND state = 'unresolved'"
     " ORDER BY case_id LIMIT %s"
 )
+_WAITING = (
+    "SELECT case_id, trace_id, span_id, graph_id, answered_ns, response_id, conversation_id"
+    " FROM task WHERE tenant = %s AND state = 'waiting'"
+    " ORDER BY answered_ns DESC, case_id LIMIT %s"
+)
 _SET_ASIDE = (
     "SELECT case_id, trace_id, span_id, graph_id, answered_ns, response_id, conversation_id,"
     " last_error, attempts FROM task WHERE tenant = %s AND state = 'set_aside'"
@@ -234,6 +239,9 @@ class PostgresCaseQueue:
     def unresolved(self, after: QueuedCase | None = None, limit: int = 500) -> list[QueuedCase]:
         parameters = (self._tenant, after.case_id if after else "", limit)
         return [_case(row) for row in self._database.query(_UNRESOLVED, parameters)]
+
+    def waiting(self, limit: int = 500) -> list[QueuedCase]:
+        return [_case(row) for row in self._database.query(_WAITING, (self._tenant, limit))]
 
     def set_aside(self, graph_id: str = "", limit: int = 1_000) -> list[SetAside]:
         graph = keys.name_bytes(graph_id)
