@@ -43,7 +43,7 @@ class Database:
 
     Args:
         dsn: a ``postgresql://`` URL, or ``key=value`` pairs, as libpq takes them.
-        part: the tables that are used.
+        parts: the tables that are used, first what others build on.
         most: connections at a time; a thread that finds none free waits.
         patience_seconds: see :data:`PATIENCE_SECONDS`.
 
@@ -56,8 +56,7 @@ class Database:
     def __init__(
         self,
         dsn: str,
-        part: Part,
-        *,
+        *parts: Part,
         most: int = MOST_CONNECTIONS,
         patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
@@ -71,7 +70,8 @@ class Database:
         with contextlib.ExitStack() as opened:
             opened.callback(self.close)
             with self.connection() as connection:
-                migrations.migrate(connection, part, self.name)
+                for part in parts:
+                    migrations.migrate(connection, part, self.name)
             opened.pop_all()
 
     @contextlib.contextmanager
