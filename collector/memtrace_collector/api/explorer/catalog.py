@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_collector.api.explorer import graphs
+from memtrace_collector.api.explorer import failures, graphs
 from memtrace_collector.api.explorer.view import View
 
 VIEWS: Mapping[str, View] = {
+    "failures": failures.failures,
     "graphs": graphs.graphs,
 }
