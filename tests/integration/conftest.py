@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,10 +16,9 @@ import httpx
 import pytest
 
 from tests import components
+from tests.demo_run import COMMAND, ROOT, DemoRun, run_demo
 from tests.ports import free_port
 
-ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "memtrace_collector"]
 DEADLINE_SECONDS = 60.0
 
 Result = TypeVar("Result")
@@ -153,44 +151,6 @@ def jaeger_server(folder: Path) -> Iterator[Jaeger]:
 def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
     with jaeger_server(tmp_path_factory.mktemp("jaeger")) as found:
         yield found
-
-
-@dataclass(frozen=True)
-class DemoRun:
-    """The demo command, run once: what it printed and wrote."""
-
-    exit_code: int
-    printed: str
-    cases: list[dict[str, Any]]
-    store: Path
-    seconds: float
-
-
-def run_demo(folder: Path, *arguments: str) -> DemoRun:
-    output = folder / "cases.json"
-    started = time.monotonic()
-    done = subprocess.run(
-        [*COMMAND, "demo", "--store", str(folder / "demo"), "--output", str(output), *arguments],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        check=False,
-    )
-    assert output.exists(), done.stderr
-    return DemoRun(
-        exit_code=done.returncode,
-        printed=done.stdout,
-        cases=json.loads(output.read_text("utf-8"))["cases"],
-        store=folder / "demo",
-        seconds=time.monotonic() - started,
-    )
-
-
-@pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
-    """The demo as a stranger runs it; forwarded to Jaeger by ``forwarded_demo`` instead."""
-    return run_demo(tmp_path_factory.mktemp("demo"))
 
 
 @pytest.fixture(scope="session")

@@ -1,30 +1,22 @@
 import { learn } from "./lib/about.js";
-import { element, quiet } from "./lib/dom.js";
-import { parsed } from "./lib/links.js";
+import { showSignOut } from "./lib/door.js";
+import { startKeys } from "./lib/keys.js";
+import { startRouter } from "./lib/router.js";
 import { showFailure } from "./views/failure.js";
 import { showFailures } from "./views/failures.js";
 import { showRecord } from "./views/record.js";
 
-// A view is given the parts and the parameters of its address and returns a list of nodes.
+// A view is given the parts and the parameters of its address, and { signal }, which is aborted
+// when the view is left. It returns a list of nodes; the first heading is the view's name.
 const VIEWS = {
   failures: showFailures,
   failure: showFailure,
   record: showRecord,
 };
 
-const main = document.getElementById("main");
-
-async function route() {
-  const { view, parts, parameters } = parsed(location.hash);
-  main.replaceChildren(quiet("…"));
-  try {
-    const show = Object.hasOwn(VIEWS, view) ? VIEWS[view] : showFailures;
-    main.replaceChildren(...(await show(parts, parameters)).filter(Boolean));
-  } catch (error) {
-    main.replaceChildren(element("p", { class: "error", role: "alert" }, error.message));
-  }
-  main.focus();
-}
-
-addEventListener("hashchange", route);
-learn().finally(route);
+startKeys();
+startRouter(VIEWS, "failures", async () => {
+  const { tenant } = await learn();
+  document.getElementById("tenant").textContent = tenant === "default" ? "" : `tenant ${tenant}`;
+  showSignOut();
+});

@@ -1,0 +1,196 @@
+"""The page in a real browser, over a real `memtrace-otel up`.
+
+A test asks for ``page`` and ``explorer`` (the demo's graphs and verdicts) or ``hostile`` (one
+failure whose every text looks like code). An error on the console, a violation of the content
+security policy or a request to another host fails the test that caused it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+from tests import components
+from tests.browser import hostile as hostile_spans
+from tests.demo_run import DemoRun
+from tests.memtrace_collector.running import Up, eventually, start_up
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+TRACE_URL = "http://localhost:16686/trace/{trace_id}?uiFind={span_id}"
+LAPTOP = {"width": 1440, "height": 900}
+TIMEOUT_MS = 15_000
+Theme = Literal["light", "dark"]
+Shoot = Callable[[Page, str], Path]
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """A running `up` with its page."""
+
+    url: str
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    """What the demo wrote of each of its answers."""
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """The answer of the API at ``/api/v1`` + path."""
+        response = httpx.get(
+            f"{self.url}/api/v1{path}", params=parameters, timeout=20, trust_env=False
+        )
+        response.raise_for_status()
+        return response.json()
+
+    def case(self, case_id: str) -> dict[str, Any]:
+        """The demo's case of that name, such as ``flight-budget``."""
+        return next(case for case in self.cases if case["id"] == case_id)
+
+    def open(self, page: Page, address: str) -> None:
+        """Go to ``#/…`` and wait until its view is shown."""
+        page.goto(f"{self.url}/{address}")
+        shown(page, address)
+
+
+def shown(page: Page, address: str) -> None:
+    """Wait until the view at ``#/…`` is shown (and not the one before it)."""
+    quoted = address.replace("\\", "\\\\").replace('"', '\\"')
+    page.locator(f'main[data-shown="{quoted}"]').wait_for()
+
+
+def span_text(span: dict[str, str]) -> str:
+    """``TRACE:SPAN``."""
+    return f"{span['traceId']}:{span['spanId']}"
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = components.chromium()
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield found
+        found.close()
+
+
+@contextmanager
+def running(store: Path) -> Iterator[Up]:
+    """`up` over a folder, forwarding nowhere; with links to a Jaeger that does not run."""
+    up = start_up(store, MEMTRACE_TRACE_URL=TRACE_URL)
+    try:
+        yield up
+    finally:
+        up.stop()
+
+
+@pytest.fixture(scope="session")
+def explorer(demo: DemoRun, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """The demo's graphs and verdicts, in a folder of their own: a test may add to them."""
+    store = tmp_path_factory.mktemp("explorer") / "demo"
+    shutil.copytree(demo.store, store)
+    with running(store) as up:
+        yield Explorer(up.addresses["api"], demo.cases)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """A failure whose captured texts and names look like code (``tests/browser/hostile.py``)."""
+    with running(tmp_path_factory.mktemp("hostile") / "store") as up:
+        up.post(hostile_spans.export_request())
+        eventually(lambda: bool(up.ask("/verdicts")), "a verdict on the hostile answer")
+        yield Explorer(up.addresses["api"])
+
+
+@contextmanager
+def watched_page(browser: Browser, theme: Theme = "light") -> Iterator[Page]:
+    """A page in a context of its own; on leaving, nothing may have gone wrong in it."""
+    context = browser.new_context(viewport=LAPTOP, color_scheme=theme, reduced_motion="reduce")
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    wrong: list[str] = []
+
+    def on_console(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            wrong.append(f"console: {message.text}")
+
+    def on_request(request: Request) -> None:
+        asked = urlsplit(request.url)
+        if asked.scheme not in ("data", "blob") and asked.hostname != "127.0.0.1":
+            wrong.append(f"asked another host: {request.url}")
+
+    page.on("console", on_console)
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("request", on_request)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A laptop's browser in the light theme."""
+    with watched_page(browser) as found:
+        yield found
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed_page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    """As ``page``, once in each theme."""
+    with watched_page(browser, request.param) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Shoot:
+    """``screenshot(page, name)``: a PNG of the whole page in the folder that
+    MEMTRACE_SCREENSHOTS names, named after the theme as well."""
+    named = os.environ.get("MEMTRACE_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def shoot(page: Page, name: str) -> Path:
+        dark = page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
+        path = (
+            folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{'dark' if dark else 'light'}.png"
+        )
+        page.screenshot(path=path, full_page=True)
+        return path
+
+    return shoot
+
+
+@pytest.fixture(scope="session")
+def axe() -> Callable[[Page], None]:
+    """``axe(page)``: axe-core finds nothing serious or critical in what the page shows."""
+    checker = Axe()
+
+    def check(page: Page) -> None:
+        # a policy against foreign scripts is not one against the debugger's
+        found = checker.run(page)
+        grave = [
+            f"{item['id']} ({item['impact']}): {item['help']}: "
+            + "; ".join(node["html"][:200] for node in item["nodes"][:3])
+            for item in found.response["violations"]
+            if item["impact"] in ("serious", "critical")
+        ]
+        assert grave == [], "\n".join(grave)
+
+    return check

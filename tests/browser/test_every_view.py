@@ -1,0 +1,28 @@
+"""Every address of the page, in both themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Explorer, Shoot
+
+
+def addresses(explorer: Explorer) -> dict[str, str]:
+    """One address of each view, of a failure of the demo, by the name of its screenshot."""
+    verdict = explorer.case("start-weight")["verdict"]
+    return {
+        "failures": "#/failures",
+        "failure": f"#/failure/{verdict['id']}",
+    }
+
+
+def test_no_view_has_a_serious_accessibility_fault(
+    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    for name, address in addresses(explorer).items():
+        explorer.open(themed_page, address)
+        assert themed_page.title().endswith("memtrace")
+        axe(themed_page)
+        screenshot(themed_page, name)
