@@ -128,5 +128,14 @@ CASES_7 = """
 CREATE INDEX verdict_created ON verdict(tenant, created, case_id);
 """
 
-CASES: Sequence[str] = (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5, CASES_6, CASES_7)
+# What persons said about verdicts.
+CASES_8 = """
+CREATE TABLE judgement(
+  tenant TEXT NOT NULL, case_id TEXT NOT NULL, revision INTEGER NOT NULL, judged INTEGER NOT NULL,
+  machine_stage TEXT NOT NULL, machine_type TEXT NOT NULL, stage TEXT NOT NULL,
+  error_type TEXT NOT NULL, agreement TEXT NOT NULL,
+  PRIMARY KEY(tenant, case_id, revision)) WITHOUT ROWID;
+"""
+
+CASES: Sequence[str] = (*(CASES_1, CASES_2, CASES_3, CASES_4, CASES_5, CASES_6, CASES_7, CASES_8),)
 """Oldest first: a file of version n lacks the scripts from n on."""

@@ -17,9 +17,16 @@ from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, forget_judged
-from memtrace_collector.store.sqlite_queue import SqliteCaseQueue, put_outbox, put_verdict
+from memtrace_collector.store.sqlite_queue import (
+    SqliteCaseQueue,
+    announce,
+    put_judgement,
+    put_outbox,
+    put_verdict,
+)
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _CACHE_KIB = 8 * 1024
@@ -43,6 +50,15 @@ _COUNTS = (
     "SELECT label, count(*) FROM verdict v WHERE tenant = ?1 AND revision ="
     " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
     " GROUP BY label"
+)
+_AMEND = (
+    "UPDATE verdict SET body = ?4 WHERE tenant = ?1 AND case_id = ?2 AND revision = ?3"
+    " AND ?3 = (SELECT max(revision) FROM verdict WHERE tenant = ?1 AND case_id = ?2)"
+)
+_JUDGEMENTS = (
+    "SELECT machine_stage, agreement, count(*) FROM judgement j WHERE tenant = ?1 AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = j.tenant AND case_id = j.case_id)"
+    " GROUP BY machine_stage, agreement"
 )
 _NEVER_SENT = (
     "SELECT body FROM verdict v WHERE tenant = ?1 AND case_id > ?2 AND revision ="
@@ -111,7 +127,8 @@ class SqliteCaseStore(SqliteCaseQueue):
 
     def forget_judged(self, method: str) -> int:
         """Drop the queue, and the verdicts that a method found with their deliveries, of every
-        tenant: flags are read anew, and cases judged again. How many verdicts went."""
+        tenant, but for cases that a person judged: flags are read anew, and cases judged again.
+        How many verdicts went."""
         with self._connections.transaction() as connection:
             return forget_judged(connection, method)
 
@@ -153,6 +170,26 @@ class SqliteCaseStore(SqliteCaseQueue):
             stage, error_type, method = json.loads(label)
             counts[stage, error_type, method] = count
         return counts
+
+    def judge(self, verdict: dict[str, object], case: QueuedCase, now_ns: int) -> bool:
+        with self._connections.transaction() as connection:
+            written = put_verdict(connection, self.tenant, verdict, ())
+            if written:
+                announce(connection, self.tenant, [case], now_ns)
+        return written
+
+    def amend(self, verdict: dict[str, object]) -> bool:
+        body = json.dumps(verdict, ensure_ascii=False)
+        with self._connections.transaction() as connection:
+            parameters = (self.tenant, verdict["id"], verdict["revision"], body)
+            written = connection.execute(_AMEND, parameters).rowcount == 1
+            if written:
+                put_judgement(connection, self.tenant, verdict)
+        return written
+
+    def judgement_counts(self) -> dict[tuple[str, str], int]:
+        rows = self._connections.query(_JUDGEMENTS, (self.tenant,))
+        return {(stage, agreement): count for stage, agreement, count in rows}
 
     def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
         rows = self._connections.query(_NEVER_SENT, (self.tenant, after, limit))

@@ -15,6 +15,9 @@ _CASES = (
 )
 _OUTBOX = "DELETE FROM outbox WHERE tenant = ?1 AND case_id IN (SELECT value FROM json_each(?2))"
 _VERDICTS = "DELETE FROM verdict WHERE tenant = ?1 AND case_id IN (SELECT value FROM json_each(?2))"
+_JUDGEMENTS = (
+    "DELETE FROM judgement WHERE tenant = ?1 AND case_id IN (SELECT value FROM json_each(?2))"
+)
 _TASKS = "DELETE FROM task WHERE tenant = ?1 AND graph_id = ?2"
 _JUDGE_AGAIN = (
     "UPDATE task SET state = 'waiting', due_ns = 0, not_before_ns = 0, touched = 0, worker = '',"
@@ -32,10 +35,11 @@ def erase_graph(connection: sqlite3.Connection, tenant: str, graph_id: str) -> E
     cases = json_list(row[0] for row in connection.execute(_CASES, (tenant, graph_id)))
     outbox = connection.execute(_OUTBOX, (tenant, cases)).rowcount
     verdicts = connection.execute(_VERDICTS, (tenant, cases)).rowcount
+    judgements = connection.execute(_JUDGEMENTS, (tenant, cases)).rowcount
     tasks = connection.execute(_TASKS, (tenant, graph_id)).rowcount
     connection.execute(_JUDGE_AGAIN, (tenant, cases))
     concerns = connection.execute(_CONCERNS, (tenant, graph_id)).rowcount
-    return ErasedCases(tasks, concerns, verdicts, outbox)
+    return ErasedCases(tasks, concerns, verdicts, outbox, judgements)
 
 
 def erase_tenant(connection: sqlite3.Connection, tenant: str) -> ErasedCases:
@@ -46,18 +50,24 @@ def erase_tenant(connection: sqlite3.Connection, tenant: str) -> ErasedCases:
         concerns=connection.execute("DELETE FROM concern WHERE tenant = ?", (tenant,)).rowcount,
         verdicts=connection.execute("DELETE FROM verdict WHERE tenant = ?", (tenant,)).rowcount,
         outbox=connection.execute("DELETE FROM outbox WHERE tenant = ?", (tenant,)).rowcount,
+        judgements=connection.execute("DELETE FROM judgement WHERE tenant = ?", (tenant,)).rowcount,
     )
 
 
 _JUDGED_OUTBOX = (
     "DELETE FROM outbox WHERE (tenant, case_id, revision) IN (SELECT tenant, case_id, revision"
     " FROM verdict WHERE json_extract(body, '$.method') = ?)"
+    " AND (tenant, case_id) NOT IN (SELECT tenant, case_id FROM judgement)"
 )
-_JUDGED = "DELETE FROM verdict WHERE json_extract(body, '$.method') = ?"
+_JUDGED = (
+    "DELETE FROM verdict WHERE json_extract(body, '$.method') = ?"
+    " AND (tenant, case_id) NOT IN (SELECT tenant, case_id FROM judgement)"
+)
 
 
 def forget_judged(connection: sqlite3.Connection, method: str) -> int:
-    """Drop every tenant's queue, and the verdicts that a method found, with their deliveries."""
+    """Drop every tenant's queue, and the verdicts that a method found, with their deliveries; of
+    a case that a person judged nothing, for that speaks of revisions."""
     for statement in ("DELETE FROM task", "DELETE FROM concern", "DELETE FROM read_until"):
         connection.execute(statement)
     connection.execute(_JUDGED_OUTBOX, (method,))

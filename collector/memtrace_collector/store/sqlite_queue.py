@@ -270,9 +270,7 @@ def announce(
     )
 
 
-def _is_stored(
-    connection: sqlite3.Connection, tenant: str, verdict: Mapping[str, object]
-) -> bool:
+def _is_stored(connection: sqlite3.Connection, tenant: str, verdict: Mapping[str, object]) -> bool:
     key = (tenant, verdict["id"], verdict["revision"])
     return connection.execute(_REVISION, key).fetchone() is not None
 

@@ -9,16 +9,23 @@ from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
 from memtrace_collector.store.postgres import cases_erase, keys
-from memtrace_collector.store.postgres.cases_queue import PostgresCaseQueue
+from memtrace_collector.store.postgres.cases_queue import (
+    PostgresCaseQueue,
+    StoredError,
+    announce,
+)
 from memtrace_collector.store.postgres.cases_rows import (
     entry_of,
+    put_judgement,
     put_outbox,
     put_verdict,
+    verdict_body,
     verdict_of,
 )
 from memtrace_collector.store.postgres.cases_schema import CASES
 from memtrace_collector.store.postgres.database import Connection, Database
 from memtrace_collector.store.postgres.report_schema import REPORT
+from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
@@ -47,6 +54,17 @@ _COUNTS = (
     "SELECT stage, error_type, method, count(*) FROM verdict v WHERE tenant = %s AND revision ="
     " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
     " GROUP BY stage, error_type, method"
+)
+_AMEND = """
+UPDATE verdict v SET body = %(body)s
+ WHERE tenant = %(tenant)s AND case_id = %(id)s AND revision = %(revision)s AND NOT EXISTS
+   (SELECT FROM verdict n WHERE n.tenant = v.tenant AND n.case_id = v.case_id
+       AND n.revision > v.revision)
+"""
+_JUDGEMENTS = (
+    "SELECT machine_stage, agreement, count(*) FROM judgement j WHERE tenant = %s AND revision ="
+    " (SELECT max(revision) FROM verdict WHERE tenant = j.tenant AND case_id = j.case_id)"
+    " GROUP BY machine_stage, agreement"
 )
 _NEVER_SENT = (
     "SELECT body FROM verdict v WHERE tenant = %s AND case_id > %s AND revision ="
@@ -182,6 +200,31 @@ class PostgresCaseStore(PostgresCaseQueue):
     def verdict_counts(self) -> dict[tuple[str, str, str], int]:
         rows = self._database.query(_COUNTS, (self._tenant,))
         return {(stage, error_type, method): count for stage, error_type, method, count in rows}
+
+    def judge(self, verdict: dict[str, object], case: QueuedCase, now_ns: int) -> bool:
+        def write(connection: Connection) -> bool:
+            announce(connection, self._tenant, [case], now_ns)
+            if not put_verdict(connection, self._tenant, verdict, ()):
+                raise StoredError
+            return True
+
+        return self._unless_stored(write)
+
+    def amend(self, verdict: dict[str, object]) -> bool:
+        key = {"tenant": self._tenant, "id": verdict["id"], "revision": verdict["revision"]}
+        parameters = key | {"body": verdict_body(verdict)}
+
+        def write(connection: Connection) -> bool:
+            written = connection.execute(_AMEND, parameters).rowcount == 1
+            if written:
+                put_judgement(connection, self._tenant, verdict)
+            return written
+
+        return self._database.transaction(write)
+
+    def judgement_counts(self) -> dict[tuple[str, str], int]:
+        rows = self._database.query(_JUDGEMENTS, (self._tenant,))
+        return {(stage, agreement): count for stage, agreement, count in rows}
 
     def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
         rows = self._database.query(_NEVER_SENT, (self._tenant, after, limit))

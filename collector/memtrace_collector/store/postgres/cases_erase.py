@@ -33,7 +33,7 @@ def erase(database: Database, tenant: bytes, graph_id: str | None) -> ErasedCase
 
     erased = database.transaction(delete)
     with database.connection() as connection:
-        connection.execute("VACUUM task, concern, verdict, outbox")
+        connection.execute("VACUUM task, concern, verdict, judgement, outbox")
     return erased
 
 
@@ -52,12 +52,15 @@ def _erase_graph(connection: Connection, tenant: bytes, graph_id: str) -> Erased
     verdicts = connection.execute(
         "DELETE FROM verdict WHERE tenant = %s AND case_id = ANY(%s)", about
     ).rowcount
+    judgements = connection.execute(
+        "DELETE FROM judgement WHERE tenant = %s AND case_id = ANY(%s)", about
+    ).rowcount
     tasks = connection.execute(
         "DELETE FROM task WHERE tenant = %(tenant)s AND graph_id = %(graph_id)s", names
     ).rowcount
     connection.execute(_JUDGE_AGAIN, about)
     concerns = connection.execute(_CONCERNS, names).rowcount
-    return ErasedCases(tasks, concerns, verdicts, outbox)
+    return ErasedCases(tasks, concerns, verdicts, outbox, judgements)
 
 
 def _erase_tenant(connection: Connection, tenant: bytes) -> ErasedCases:
@@ -68,4 +71,5 @@ def _erase_tenant(connection: Connection, tenant: bytes) -> ErasedCases:
         concerns=connection.execute("DELETE FROM concern WHERE tenant = %s", name).rowcount,
         verdicts=connection.execute("DELETE FROM verdict WHERE tenant = %s", name).rowcount,
         outbox=connection.execute("DELETE FROM outbox WHERE tenant = %s", name).rowcount,
+        judgements=connection.execute("DELETE FROM judgement WHERE tenant = %s", name).rowcount,
     )

@@ -7,7 +7,7 @@ takes their locks in the order of their ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from memtrace_collector.graph.facts import DEFAULT_TENANT
@@ -125,6 +125,10 @@ _CONCERN = (
 _FIELDS = len(QueuedCase._fields)
 
 
+class StoredError(Exception):
+    """Somebody else stored that revision of a verdict: nothing of the transaction happens."""
+
+
 class PostgresCaseQueue:
     """Implements :class:`~memtrace_collector.store.base.CaseQueue` for one tenant."""
 
@@ -148,7 +152,7 @@ class PostgresCaseQueue:
         graphs = [keys.wide_key(graph_id) for graph_id in graph_ids]
 
         def write(connection: Connection) -> None:
-            _announce(connection, self._tenant, announced, now_ns)
+            announce(connection, self._tenant, announced, now_ns)
             if graphs:
                 parameters = {"tenant": self._tenant, "graphs": graphs, "now": now_ns}
                 connection.execute(_GRAPHS_CHANGED, parameters)
@@ -203,11 +207,11 @@ class PostgresCaseQueue:
                 "DELETE FROM concern WHERE tenant = %s AND case_id = %s", (self._tenant, case_id)
             )
             connection.execute(_CONCERN, (self._tenant, case_id, graphs))
-            if verdict is not None:
-                put_verdict(connection, self._tenant, verdict, entries)
+            if verdict is not None and not put_verdict(connection, self._tenant, verdict, entries):
+                raise StoredError
             return True
 
-        return self._database.transaction(write)
+        return self._unless_stored(write)
 
     def resolve(self, lease: Lease, cases: Iterable[QueuedCase], now_ns: int) -> bool:
         found = sorted(cases)
@@ -215,7 +219,7 @@ class PostgresCaseQueue:
         def write(connection: Connection) -> bool:
             removed = connection.execute(_RESOLVED, self._held(lease)).rowcount
             if removed == 1:
-                _announce(connection, self._tenant, found, now_ns)
+                announce(connection, self._tenant, found, now_ns)
             return removed == 1
 
         return self._database.transaction(write)
@@ -254,6 +258,13 @@ class PostgresCaseQueue:
         )
         return dict.fromkeys(STATES, 0) | dict(rows)
 
+    def _unless_stored(self, write: Callable[[Connection], bool]) -> bool:
+        """Run it as one transaction; False, and no change, when it finds a revision stored."""
+        try:
+            return self._database.transaction(write)
+        except StoredError:
+            return False
+
     def _lease(self, worker: str, now_ns: int, lease_ns: int) -> dict[str, object]:
         return {
             "tenant": self._tenant,
@@ -266,9 +277,10 @@ class PostgresCaseQueue:
         return {"tenant": self._tenant, "case_id": lease.case.case_id, "token": lease.token}
 
 
-def _announce(
+def announce(
     connection: Connection, tenant: bytes, cases: Iterable[QueuedCase], now_ns: int
 ) -> None:
+    """Flagged answers into the queue; see :meth:`CaseQueue.announce`."""
     rows = [
         case._asdict()
         | {

@@ -9,8 +9,15 @@ from typing import Any
 from memtrace_collector.store.base import OutboxEntry
 from memtrace_collector.store.postgres import keys
 from memtrace_collector.store.postgres.database import Connection
+from memtrace_collector.store.verdicts import judgement_row
 
 _VERDICT = "INSERT INTO verdict VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+_JUDGEMENT = (
+    "INSERT INTO judgement VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+    " ON CONFLICT (tenant, case_id, revision) DO UPDATE SET judged = excluded.judged,"
+    " machine_stage = excluded.machine_stage, machine_type = excluded.machine_type,"
+    " stage = excluded.stage, error_type = excluded.error_type, agreement = excluded.agreement"
+)
 _OUTBOX = (
     "INSERT INTO outbox(tenant, destination, id, case_id, revision, signal, payload,"
     " not_before_ns) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
@@ -26,12 +33,20 @@ def put_verdict(
     """A verdict with its outbox rows; False, and no change, when its revision is there."""
     graph_key = keys.wide_key(str(verdict["graph_id"]))
     label = [str(verdict.get(name) or "") for name in ("stage", "error_type", "method")]
-    body = json.dumps(verdict, ensure_ascii=False).encode()
+    body = verdict_body(verdict)
     key = (tenant, verdict["id"], verdict["revision"], graph_key, verdict["created"])
     written = connection.execute(_VERDICT, (*key, *label, body)).rowcount
     if written == 1:
+        put_judgement(connection, tenant, verdict)
         put_outbox(connection, tenant, outbox)
     return written == 1
+
+
+def put_judgement(connection: Connection, tenant: bytes, verdict: Mapping[str, object]) -> None:
+    """The row of what a person said, if it is a person's verdict; it takes an older one's place."""
+    row = judgement_row(verdict)
+    if row is not None:
+        connection.execute(_JUDGEMENT, (tenant, verdict["id"], verdict["revision"], *row))
 
 
 def put_outbox(connection: Connection, tenant: bytes, outbox: Iterable[OutboxEntry]) -> None:
@@ -45,6 +60,10 @@ def put_outbox(connection: Connection, tenant: bytes, outbox: Iterable[OutboxEnt
     ]
     with connection.cursor() as cursor:
         cursor.executemany(_OUTBOX, rows)
+
+
+def verdict_body(verdict: Mapping[str, object]) -> bytes:
+    return json.dumps(verdict, ensure_ascii=False).encode()
 
 
 def verdict_of(row: tuple[Any, ...]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from elsewhere stand as UTF-8 in ``bytea`` and are found by a digest, as in ``fa
 Every statement is about one tenant:
 
     SELECT create_distributed_table(name, 'tenant', colocate_with => 'task')
-      FROM unnest('{concern,verdict,outbox,read_until}'::text[]) name;
+      FROM unnest('{concern,verdict,judgement,outbox,read_until}'::text[]) name;
     SELECT create_distributed_table('task', 'tenant');
     SELECT create_reference_table('place');
 """
@@ -72,4 +72,13 @@ CASES_4 = """
 CREATE INDEX verdict_created ON verdict(tenant, created, case_id);
 """
 
-CASES = Part("cases", (CASES_1, CASES_2, CASES_3, CASES_4))
+# What persons said about verdicts.
+CASES_5 = """
+CREATE TABLE judgement(
+  tenant BYTEA NOT NULL, case_id TEXT COLLATE "C" NOT NULL, revision BIGINT NOT NULL,
+  judged BIGINT NOT NULL, machine_stage TEXT NOT NULL, machine_type TEXT NOT NULL,
+  stage TEXT NOT NULL, error_type TEXT NOT NULL, agreement TEXT NOT NULL,
+  PRIMARY KEY(tenant, case_id, revision));
+"""
+
+CASES = Part("cases", (CASES_1, CASES_2, CASES_3, CASES_4, CASES_5))
