@@ -93,7 +93,7 @@ class SegmentLog:
             self._end = self.recovered.end
             self._durable_end.publish(self._end)
             self._opened = opened.pop_all()
-        metrics.add("memtrace.log.torn_bytes", self.recovered.torn_bytes)
+        metrics.add("memtrace.log.torn", self.recovered.torn_bytes)
         self._writer = _SegmentWriter(folder, self._end.segment, segment_bytes, fsync)
         self._max_bytes = max_queued_bytes
         self._max_records = max_queued_records
@@ -195,7 +195,7 @@ class SegmentLog:
             self._grown.notify_all()
         self._metrics.add("memtrace.log.commits", 1)
         self._metrics.add("memtrace.log.records", len(batch))
-        self._metrics.add("memtrace.log.bytes", sum(queued.size for queued in batch))
+        self._metrics.add("memtrace.log.written", sum(queued.size for queued in batch))
         for queued, position in zip(batch, positions):
             queued.future.set_result(position)
 

@@ -45,12 +45,12 @@ class Courier:
         while parcel.pieces:
             piece = parcel.pieces[0]
             delivery = self._destination.send(piece.signal, piece.body, piece.encoding)
-            self._count("requests", 1, piece.signal, outcome=delivery.outcome)
+            self._count("memtrace.forward.requests", 1, piece.signal, outcome=delivery.outcome)
             if delivery.outcome == "retry":
                 return delivery
             halves = self._halves(piece) if delivery.is_too_large else ()
             if halves:
-                self._count("split", 1, piece.signal)
+                self._count("memtrace.forward.split", 1, piece.signal)
             elif delivery.outcome == "refused":
                 self._refused(parcel, piece, delivery)
             parcel.pieces.popleft()
@@ -69,7 +69,7 @@ class Courier:
         """Loudly once per signal: a destination that takes no logs would say so every time."""
         signal = piece.signal
         rejected = delivery.rejected or _items(piece)
-        self._count("rejected", rejected, signal)
+        self._count("memtrace.forward.rejected", rejected, signal)
         level = logging.DEBUG if signal in self._refused_before else logging.WARNING
         self._refused_before.add(signal)
         name, where = self._destination.name, tuple(parcel.first)
@@ -78,7 +78,7 @@ class Courier:
         )
 
     def _count(self, name: str, value: int, signal: Signal, **attributes: str) -> None:
-        self._metrics.add(f"memtrace.forward.{name}", value, signal=signal, **attributes)
+        self._metrics.add(name, value, signal=signal, **attributes)
 
 
 def _protobuf(piece: Payload) -> bytes:

@@ -3,7 +3,7 @@
 Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
 log), ``memtrace.outbox.depth`` {state}, ``memtrace.cases`` {state},
 ``memtrace.answers.flagged`` {source}, ``memtrace.verdicts`` {stage, type, method},
-``memtrace.invariants`` {kind}, ``memtrace.store.wal_bytes`` {file}: facts, values, text, cases.
+``memtrace.invariants`` {kind}, ``memtrace.store.wal`` {file}: facts, values, text, cases.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def install(
         folder = data.log_folder.parent
         _install_lags(telemetry, data, forward_cursor)
         telemetry.gauge(
-            "memtrace.store.wal_bytes",
+            "memtrace.store.wal",
             "Size of SQLite's write-ahead logs: one that grows is held by a reader that stays.",
             lambda: wal_bytes(folder),
         )

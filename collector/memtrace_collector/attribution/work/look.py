@@ -15,6 +15,7 @@ from memtrace_collector.attribution.writeback.rows import entries
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
+from memtrace_collector.graph.facts import OperationKey
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.store.base import CaseStore, OutboxEntry
@@ -133,8 +134,14 @@ class Look:
         self.metrics.add("memtrace.attribution.cases", 1)
         if verdict is None or not kept:
             return None
-        stage, error_type = verdict["stage"], verdict["error_type"]
-        self.metrics.add("memtrace.verdicts.stored", 1, stage=stage, error_type=error_type)
+        self.metrics.add(
+            "memtrace.verdicts.stored",
+            1,
+            stage=verdict["stage"],
+            type=verdict["error_type"],
+            system=_system(verdict, case),
+            method=verdict["method"],
+        )
         return verdict
 
     def _release(
@@ -166,3 +173,11 @@ class Look:
     def _set_aside(self, lease: Lease, reason: str) -> None:
         self.metrics.add("memtrace.attribution.set_aside", 1)
         self.cases.fail(lease, reason, None)
+
+
+def _system(verdict: Json, case: Case) -> str:
+    """Of the first decisive operation; empty without one, or where its sender names none."""
+    for named in verdict["decisive"]:
+        operation = case.operations.get(OperationKey(named["traceId"], named["spanId"]))
+        return operation.system if operation is not None else ""
+    return ""
