@@ -46,4 +46,5 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
             yield f"    text {version['text']}"
         yield from (f"    {line}" for line in version["diff"])
         for reader in version["readers"]:
-            yield f"    read {reader['time']} by {reader['name']} {reader['operation']}"
+            by = f"{reader['name']} {reader['operation']}, rank {reader['rank']}"
+            yield f"    read {reader['time']} by {by}"

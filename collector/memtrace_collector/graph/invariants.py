@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from msgspec import structs
+
 from memtrace_collector.graph import deciding
 from memtrace_collector.graph.case import Closure, Write
 from memtrace_collector.graph.closure import closure, processes_of
@@ -67,6 +69,48 @@ def check(reader: GraphReader, graph_id: str) -> list[Finding]:
     return [item for _, item in sorted(_first_per_trace(found), key=lambda pair: pair[0])]
 
 
+def of_record(
+    lookups: Lookups, graph_id: str, record: str, met: Iterable[Operation]
+) -> list[Finding]:
+    """Of what :func:`check` finds that which concerns one record of the graph, oldest first, as
+    far as these operations that met it show."""
+    found: list[tuple[int, Finding]] = []
+    operations = [item for item in met if not item.composite]
+    for item in operations:
+        refs = [ref for ref in item.delivered if variables.record_of(ref) == record]
+        about = (
+            _outdated(lookups, item.graph_id, item, refs)
+            if graph_id in (item.graph_id, *item.reads)
+            else _not_named(graph_id, item, refs)
+        )
+        found.extend((item.start_ns, each) for each in about)
+    found.extend(_lost_or_empty(lookups, graph_id, _deciding_about(graph_id, record, operations)))
+    found.extend(_flaps(graph_id, record, lookups.history(graph_id, record)))
+    return [item for _, item in sorted(_first_per_trace(found), key=lambda pair: pair[0])]
+
+
+def _deciding_about(graph_id: str, record: str, operations: Iterable[Operation]) -> list[Operation]:
+    """The deciders among them, each with its decisions about the record alone."""
+    found = []
+    for item in operations:
+        about = [each for each in item.decisions if _targets(record, each)]
+        if about and item.graph_id == graph_id:
+            found.append(structs.replace(item, decisions=tuple(about)))
+    return found
+
+
+def _targets(record: str, decision: Decision) -> bool:
+    return decision.target is not None and variables.record_of(decision.target) == record
+
+
+def _not_named(graph_id: str, read: Operation, refs: Iterable[str]) -> Iterator[Finding]:
+    """Deliveries of what was written in a graph that the read does not name."""
+    for ref in refs:
+        if not _is_content_addressed(ref):
+            says = f"{ref} was written in {graph_id}, which this read does not name"
+            yield Finding(FOREIGN, read.graph_id, read.key, ref, says)
+
+
 def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     rest = iter(items)
     while part := list(itertools.islice(rest, _PART)):
@@ -79,10 +123,10 @@ def _outdated_or_foreign(
     reads = [item for item in operations if item.delivered and not item.composite]
     _prefetch(lookups, graph_id, reads)
     for read in reads:
-        yield from ((read.start_ns, item) for item in _outdated(lookups, graph_id, read))
+        outdated = _outdated(lookups, graph_id, read, filter(_is_record, read.delivered))
+        yield from ((read.start_ns, item) for item in outdated)
     for read, ref, other in _foreign(lookups, graph_id, reads):
-        says = f"{ref} was written in {other}, which this read does not name"
-        yield read.start_ns, Finding(FOREIGN, graph_id, read.key, ref, says)
+        yield from ((read.start_ns, item) for item in _not_named(other, read, [ref]))
 
 
 def _lost_or_empty(
@@ -129,9 +173,11 @@ def _prefetch(lookups: Lookups, graph_id: str, reads: Iterable[Operation]) -> No
         lookups.writers(each, records)
 
 
-def _outdated(lookups: Lookups, graph_id: str, read: Operation) -> Iterator[Finding]:
-    """Stale and zombie deliveries of one read."""
-    for ref in filter(_is_record, read.delivered):
+def _outdated(
+    lookups: Lookups, graph_id: str, read: Operation, refs: Iterable[str]
+) -> Iterator[Finding]:
+    """Stale and zombie deliveries of one read, of those that are asked about."""
+    for ref in refs:
         for each in (graph_id, *read.reads):
             writes = lookups.history(each, variables.record_of(ref))
             if not writes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from memtrace_collector.graph import content
 from memtrace_collector.graph.case import Write
-from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.readings import Reading, by_write, met_by, readings
 
 
 class Version(NamedTuple):
@@ -21,21 +21,27 @@ class Version(NamedTuple):
     write: Write
     text: str | None
     diff: tuple[str, ...]
-    readers: tuple[Operation, ...]
+    readers: tuple[Reading, ...]
 
 
 def versions(lookups: Lookups, graph_id: str, record: str) -> list[Version]:
     """Every write of ``record`` (``kind:id``), in order."""
     writes = lookups.history(graph_id, record)
-    users = lookups.record_users(graph_id, [record]).get(record, [])
+    met = readings(record, met_by(lookups, graph_id, record) if writes else ())
+    readers = by_write(writes, (item for item in met if not item.reason))
+    texts = texts_of(lookups, graph_id, writes)
+    return [
+        Version(write, after, diff(before, after), tuple(read))
+        for write, before, after, read in zip(writes, [None, *texts], texts, readers)
+    ]
+
+
+def texts_of(lookups: Lookups, graph_id: str, writes: Sequence[Write]) -> list[str | None]:
+    """What each write made of the record; None where that was not captured."""
     values = lookups.reader.values(graph_id, {write.version for write in writes})
-    texts = [
+    return [
         content.expand(values[write.version], values) if write.version in values else None
         for write in writes
-    ]
-    return [
-        Version(write, after, diff(before, after), _readers(index, writes, users))
-        for index, (write, before, after) in enumerate(zip(writes, [None, *texts], texts))
     ]
 
 
@@ -50,16 +56,3 @@ def diff(before: str | None, after: str | None) -> tuple[str, ...]:
             changes += [f"-{line}" for line in old[i:j]]
             changes += [f"+{line}" for line in new[k:m]]
     return tuple(changes)
-
-
-def _readers(
-    index: int, writes: Sequence[Write], users: Iterable[Operation]
-) -> tuple[Operation, ...]:
-    """A text may return: its readers are then told apart by time."""
-    version = writes[index].version
-    earlier = any(write.version == version for write in writes[:index])
-    first = writes[index].operation.start_ns if earlier else 0
-    again = (w.operation.start_ns for w in writes[index + 1 :] if w.version == version)
-    last = min(again, default=2**63)
-    read = [u for u in users if version in u.delivered and first <= u.start_ns < last]
-    return tuple(sorted(read, key=lambda user: (user.start_ns, user.key)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from memtrace_collector.graph import invariants
 from memtrace_collector.graph.facts import Decision, Operation
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.readings import met_by
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
 
@@ -113,3 +115,33 @@ def test_an_empty_search_is_found_but_not_the_look_for_similar_ones_inside_an_ad
     inside = operation("t/s", "retrieve", 5, parent="add")
     assert found(empty) == ["empty_retrieval"]
     assert found(operation("t/add", "add", 1, took=9, composite=True), inside) == []
+
+
+def about(record: str, *operations: Operation, graph_id: str = GRAPH) -> list[str]:
+    lookups = Lookups(InMemoryFactStore.of(facts(*operations)))
+    met = met_by(lookups, graph_id, record)
+    return [item.kind for item in invariants.of_record(lookups, graph_id, record, met)]
+
+
+def test_of_one_record_the_same_is_found_and_nothing_of_others() -> None:
+    back = operation("w4/w", "update", 40, outputs=[A], supersedes=[B])
+    other = operation("w5/w", "create", 50, outputs=["mem:s:2@a"])
+    everything = (CREATED, UPDATED, read(A), back, other, read("mem:s:2@a", 60, "r2/r"))
+    assert found(*everything) == about("mem:s:1", *everything) == ["stale", "flapping"]
+    assert about("mem:s:2", *everything) == []
+    assert about("mem:s:1", CREATED, UPDATED, DELETED, read(B)) == ["zombie"]
+
+
+def test_a_record_that_a_stranger_was_given_is_foreign_to_the_stranger() -> None:
+    stranger = read(A, graph_id="user:bo")
+    assert about("mem:s:1", CREATED, stranger) == ["foreign"]
+    assert about("mem:s:1", CREATED, read(A, graph_id="user:bo", reads=(GRAPH,))) == []
+
+
+def test_a_decision_about_a_record_that_nothing_carried_out_is_told_with_the_record() -> None:
+    decider = operation(
+        "w6/d", "decide", 12, parent="add", inputs=["fact:f@1"],
+        decisions=[Decision("fact:f@1", "UPDATE", A), Decision("fact:g@1", "ADD")],
+    )  # fmt: skip
+    around = operation("w6/add", "add", 12, took=5, composite=True)
+    assert about("mem:s:1", CREATED, around, decider) == ["lost_write"]

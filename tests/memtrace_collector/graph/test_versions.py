@@ -19,7 +19,8 @@ def test_a_text_that_returns_has_the_readers_of_its_own_time() -> None:
     late = script.retrieve(third)
     found = versions(Lookups(script.store()), script.graph, "mem:stub:1")
     assert [item.write.version for item in found] == [first, second, third]
-    assert [item.readers for item in found] == [(early,), (), (late,)]
+    readers = [[reader.operation for reader in item.readers] for item in found]
+    assert readers == [[early], [], [late]]
     assert found[1].diff == ("-Lives in Rome.", "+Lives in Oslo.")
     assert found[0].diff == ()
 

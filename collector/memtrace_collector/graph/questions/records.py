@@ -134,7 +134,10 @@ def _version_json(number: int, version: Version, texts: Texts) -> Json:
         "supersedes": list(operation.supersedes),
         "text": texts.one(version.text),
         "diff": texts.lines(version.diff),
-        "readers": [_operation_json(reader) for reader in version.readers],
+        "readers": [
+            {**_operation_json(reader.operation), "rank": reader.rank, "score": reader.score}
+            for reader in version.readers
+        ],
     }
 
 
