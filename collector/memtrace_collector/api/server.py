@@ -4,7 +4,7 @@ What is served was captured from agents and their users, so nothing served may r
 content security policy, no markup from data, no other hosts. A page on another host cannot use
 this API: writes need a content type that browsers ask about first (and are never told yes),
 and a server on loopback answers only to its own names. Every answer is about the caller's own
-tenant; health and readiness are told to everybody.
+tenant; health, readiness and the page without its data are for everybody.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"cache-control": b"no-store",
 }
-OPEN_PATHS = ("/healthz", "/readyz")
+STATIC_PATH = "/static"
+OPEN_PATHS = ("/", "/healthz", "/readyz")
+"""With what is below :data:`STATIC_PATH`: the page itself, which holds nothing of anybody's."""
 _STATUS = (
     (errors.NotFoundError, 404),
     (errors.WrongUseError, 400),
@@ -95,7 +97,7 @@ def build(
             Route("/readyz", readyz),
             Route(METRICS_PATH, metrics),
             Mount(API_PREFIX, routes=handlers.routes()),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount(STATIC_PATH, StaticFiles(directory=STATIC)),
         ],
         middleware=[
             Middleware(_Headers),
@@ -104,6 +106,7 @@ def build(
                 Guard,
                 authenticator=authenticator or Authenticator(),
                 open_paths=OPEN_PATHS,
+                open_folder=f"{STATIC_PATH}/",
                 metrics=telemetry,
             ),
         ],

@@ -167,12 +167,38 @@ def test_a_graph_of_another_tenant_is_not_read_through_a_link(running: Running) 
 
 @pytest.mark.fault("F32")
 @pytest.mark.parametrize("token", ["", "wrong", EXPIRED])
-@pytest.mark.parametrize("path", ["/", "/metrics", "/static/page.js", "/api/v1/graphs", "/nothing"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/metrics",
+        "/static",
+        "/static/../api/v1/graphs",
+        "/api/v1/graphs",
+        "/api/v1/about",
+        "/nothing",
+    ],
+)
 def test_the_api_answers_nobody_unknown(running: Running, path: str, token: str) -> None:
     headers = {**(bearer(token) if token else {}), **SPOOFED}
     response = httpx.get(f"{running.up.addresses['api']}{path}", headers=headers)
     assert response.status_code == 401 and "Bearer" in response.headers["www-authenticate"]
     assert "default-src 'none'" in response.headers["content-security-policy"]
+
+
+@pytest.mark.fault("F32")
+def test_the_page_without_its_data_is_open_and_asks_for_the_token_itself(running: Running) -> None:
+    api = running.up.addresses["api"]
+    for path in ("/", "/static/page.js", "/static/page.css"):
+        assert httpx.get(f"{api}{path}").status_code == 200
+    for path in ("/static/../app.py", "/static/%2e%2e/server.py"):
+        assert httpx.get(f"{api}{path}").status_code in (401, 404)
+    challenges = {
+        asked: httpx.get(f"{running.api}/about", headers=headers).headers["www-authenticate"]
+        for asked, headers in (("by hand", {}), ("by a script", {"x-requested-by": "page"}))
+    }
+    assert "Basic" in challenges["by hand"]
+    assert challenges["by a script"] == "Bearer"
+    assert running.get(ACME, "/about").json()["tenant"] == "acme"
 
 
 def test_health_and_readiness_are_told_to_everybody(running: Running) -> None:
