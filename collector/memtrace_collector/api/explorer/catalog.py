@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_collector.api.explorer import failures, graphs
+from memtrace_collector.api.explorer import failure, failures, graphs
 from memtrace_collector.api.explorer.view import View
 
 VIEWS: Mapping[str, View] = {
+    "answer": failure.answer,
+    "failure": failure.failure,
     "failures": failures.failures,
     "graphs": graphs.graphs,
 }

@@ -1,0 +1,204 @@
+"""The steps of a failure's path with everything that shows what each did. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memtrace_collector.api.explorer.retrieval import read_json
+from memtrace_collector.api.explorer.shown import MAX_CANDIDATE, Shown, first_of
+from memtrace_collector.api.questions import Json
+from memtrace_collector.graph import content
+from memtrace_collector.graph.facts import Decision, Operation, OperationKey, Value
+from memtrace_collector.graph.questions.shapes import time_json
+from memtrace_collector.graph.receipt import Read
+from memtrace_otel import semconv, variables
+
+MAX_CHANGES, MAX_DECISIONS, MAX_HELD = 6, 12, 40
+_STORED = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
+_SOURCES = (semconv.KIND_MESSAGE, semconv.KIND_FACT, *_STORED)
+_KEPT = {
+    "evidence": "It took in the message that says it.",
+    "extraction": "It made a fact that says it.",
+    "decision": "It left what memory held of it as it was.",
+    "write": "What it wrote says it.",
+    "retrieval": "It delivered what says it.",
+    "assembly": "The prompt it made has it.",
+    "answer": "The reply says it.",
+}
+_BEFORE_LOSS = {
+    "changed": "What it made says something else; another value went on.",
+    "lost": "Nothing that it made says it.",
+}
+_AFTER_LOSS = {
+    "changed": "It worked with what was left: the information was lost before.",
+    "lost": "Nothing that it was given says it: the information was lost before.",
+}
+_DECISIVE = {
+    "changed": "The right value went in, and another came out.",
+    "lost": "The right value went in, and nothing that says it came out.",
+}
+_UNKNOWN = "The texts that would show it were not captured, so it cannot be told."
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the store still has of a case; nothing of it when its spans have gone."""
+
+    operations: Mapping[OperationKey, Operation] = field(default_factory=dict)
+    reads: Mapping[OperationKey, Read] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+def hops_json(verdict: Mapping[str, Any], known: Known, shown: Shown) -> list[Json]:
+    """The path of a verdict (JSON form), each hop with ``is_stored`` (its operation is known),
+    ``because`` (why it has its outcome), ``changes``, ``decisions``, ``read``, ``context``."""
+    hops = verdict.get("path") or []
+    first = next((place for place, hop in enumerate(hops) if hop["decisive"]), len(hops))
+    return [
+        _hop_json(hop, _losses_at(hop, verdict), known, shown, is_after=place > first)
+        for place, hop in enumerate(hops)
+    ]
+
+
+def refs_of(hops: Sequence[Json]) -> Iterator[str]:
+    """Every reference that these hops show."""
+    for hop in hops:
+        for change in hop["changes"]:
+            yield from (side["ref"] for side in (change["before"], change["after"]) if side)
+        for decision in hop["decisions"]:
+            yield from (side["ref"] for side in (decision["fact"], decision["target"]) if side)
+        yield from (item["ref"] for item in (hop["read"] or {}).get("candidates", ()))
+        yield from (item["ref"] for item in (hop["context"] or {}).get("prompts", ()))
+
+
+def key_of(span: Mapping[str, str] | None) -> OperationKey | None:
+    return OperationKey(span["traceId"], span["spanId"]) if span else None
+
+
+def _losses_at(hop: Json, verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    key = key_of(hop["span"])
+    return [item for item in verdict["decisive"] if hop["decisive"] and key_of(item) == key]
+
+
+def _hop_json(
+    hop: Json, losses: Sequence[Mapping[str, Any]], known: Known, shown: Shown, *, is_after: bool
+) -> Json:
+    key = key_of(hop["span"])
+    operation = known.operations.get(key) if key else None
+    result = {
+        **hop,
+        "system": hop.get("system", ""),
+        "time": time_json(hop["time_ns"]) if hop["time_ns"] else None,
+        "is_stored": operation is not None,
+        "because": _because(hop, is_after),
+        "graph_id": "",
+        "step": "",
+        "error": "",
+        "changes": [_loss_json(loss, hop, shown) for loss in losses] or _versions(hop, shown),
+        "decisions": [],
+        "read": None,
+        "context": None,
+    }
+    if operation is None:
+        return result
+    missed = [] if is_after else _missed(losses)
+    return result | {
+        "system": operation.system,
+        "graph_id": operation.graph_id,
+        "step": operation.step,
+        "error": operation.error_type,
+        "changes": [_loss_json(loss, hop, shown) for loss in losses]
+        or [shown.change(*pair) for pair in _pairs(hop, operation, shown)],
+        "decisions": [_decision_json(each, shown) for each in operation.decisions[:MAX_DECISIONS]],
+        "read": read_json(operation, known.reads.get(operation.key), shown, missed)
+        if operation.delivered or operation.dropped
+        else None,
+        "context": _context_json(operation, known, shown),
+    }
+
+
+def _because(hop: Json, is_after: bool) -> str:
+    outcome, kind = hop["outcome"], hop["kind"]
+    if outcome == "unknown":
+        return _UNKNOWN
+    if outcome == "kept":
+        return _KEPT.get(kind, "")
+    if hop["decisive"]:
+        return _DECISIVE.get(outcome, "")
+    return (_AFTER_LOSS if is_after else _BEFORE_LOSS).get(outcome, "")
+
+
+def _loss_json(loss: Mapping[str, Any], hop: Json, shown: Shown) -> Json:
+    """The last right value and what took its place; beside a reply, the prompt shows the former."""
+    before = None if hop["kind"] == "answer" else loss["last_right"]
+    return shown.change(before, loss["first_wrong"])
+
+
+def _versions(hop: Json, shown: Shown) -> list[Json]:
+    return [shown.change(None, ref) for ref in hop["versions"][:MAX_CHANGES]]
+
+
+def _pairs(hop: Json, operation: Operation, shown: Shown) -> list[tuple[str | None, str]]:
+    """What it made, each beside what it was made from."""
+    if operation.delivered or operation.dropped:
+        return []
+    made = [ref for ref in operation.outputs if _kind(ref) != semconv.KIND_CONTEXT]
+    telling = [ref for ref in hop["versions"] if ref in made]
+    kept = first_of(made, telling, MAX_CHANGES)
+    return [(_made_from(operation, ref, shown), ref) for ref in kept]
+
+
+def _made_from(operation: Operation, made: str, shown: Shown) -> str | None:
+    """The version it replaced, else the input that is known or most likely to have made it."""
+    if operation.step == semconv.STEP_ANSWER:
+        return None
+    record = variables.record_of(made)
+    replaced = [ref for ref in operation.supersedes if variables.record_of(ref) == record]
+    given = [ref for ref in operation.inputs if _kind(ref) in _SOURCES]
+    by_edge = [edge.input for edge in operation.edges if edge.output == made]
+    right = [ref for ref in given if shown.role(ref)]
+    return next(iter([*replaced, *by_edge, *right, *given]), None)
+
+
+def _missed(losses: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = (loss["last_right"] for loss in losses)
+    return [ref for ref in found if ref and _kind(ref) in _STORED]
+
+
+def _decision_json(decision: Decision, shown: Shown) -> Json:
+    return {
+        "fact": shown.value(decision.fact) if decision.fact else None,
+        "action": decision.action,
+        "target": shown.value(decision.target) if decision.target else None,
+        "status": decision.status,
+    }
+
+
+def _context_json(operation: Operation, known: Known, shown: Shown) -> Json | None:
+    """What the model was given: the prompts, the values in them, and those left out."""
+    if operation.step not in (semconv.STEP_ASSEMBLE, semconv.STEP_ANSWER):
+        return None
+    named = (*operation.outputs, *operation.inputs)
+    prompts = list(dict.fromkeys(ref for ref in named if _kind(ref) == semconv.KIND_CONTEXT))
+    quoted = [
+        ref for each in prompts if each in known.values
+        for ref in content.references(known.values[each])
+    ]  # fmt: skip
+    held = list(dict.fromkeys([*quoted, *operation.inputs]))
+    held = [ref for ref in held if _kind(ref) in _SOURCES]
+    kept = first_of(held, filter(shown.role, held), MAX_HELD)
+    return {
+        "prompts": [shown.prompt(ref) for ref in prompts],
+        "holds": [shown.value(ref, MAX_CANDIDATE) for ref in kept],
+        "left_out": len(held) - len(kept),
+        "cut": [
+            shown.value(item.ref, MAX_CANDIDATE) | {"reason": item.reason, "score": item.score}
+            for item in operation.dropped[:MAX_HELD]
+        ],
+    }
+
+
+def _kind(ref: str) -> str:
+    return ref.partition(":")[0]

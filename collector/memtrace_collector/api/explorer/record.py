@@ -1,0 +1,237 @@
+"""A record's life: its versions, who read them, which answers had them, what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memtrace_collector.api.explorer.judged import (
+    FAILED,
+    MAX_JUDGED,
+    Judgement,
+    answers_json,
+    judgements,
+)
+from memtrace_collector.api.explorer.parts import part
+from memtrace_collector.api.explorer.record_versions import Versions, counted, decisive_keys
+from memtrace_collector.api.explorer.timeline import timeline
+from memtrace_collector.api.explorer.view import Parameters, needed
+from memtrace_collector.api.exploring import Stores
+from memtrace_collector.api.questions import Json
+from memtrace_collector.graph import invariants
+from memtrace_collector.graph.case import Write
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.history import is_deleted
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.questions.shapes import span_json
+from memtrace_collector.graph.questions.suggest import known_graph, no_such_record
+from memtrace_collector.graph.reached import AnsweredWith, answers_with
+from memtrace_collector.graph.readings import Reading, by_write, met_by, readings
+from memtrace_otel import semconv, variables
+
+VERSIONS, READS, ANSWERS = 20, 25, 25
+"""Of a page of each list."""
+MAX_CHECKED = 1_000
+"""Of the operations that met the record, the last that are looked at for broken invariants."""
+MAX_FINDINGS = 50
+
+
+def record(stores: Stores, parameters: Parameters) -> Json:
+    """Everything about one record.
+
+    Parameters: ``graph``, ``record`` (``kind:id``, or a reference to one of its versions, whose
+    page is shown then), ``versions``, ``reads``, ``answers`` (places of the first item of the
+    page of each list, from 0).
+
+    Returns:
+        ``record``, ``kind``, ``system``, ``current`` (number, reference, time, is it deleted),
+        ``asked`` (number of the version that was asked for, or None), ``timeline``,
+        ``versions`` (oldest first), ``reads`` (newest first), ``answers`` (failures first, then
+        newest first; those that the record broke without being in them included), ``invariants``,
+        ``checked`` and ``met`` (how many operations those rest on, of how many).
+
+    Raises:
+        WrongUseError: a parameter is missing or malformed.
+        NotFoundError: no such graph, or nobody was seen to write the record.
+    """
+    graph_id, given = needed(parameters, "graph"), needed(parameters, "record")
+    known_graph(stores.graphs, graph_id)
+    name = variables.record_of(given) if "@" in given else given
+    lookups = Lookups(stores.graphs)
+    writes = lookups.history(graph_id, name)
+    if not writes:
+        raise no_such_record(stores.graphs, graph_id, name)
+    met = met_by(lookups, graph_id, name)
+    found = readings(name, met)
+    used = answers_with(lookups, name, met)
+    findings = invariants.of_record(lookups, graph_id, name, met[-MAX_CHECKED:])
+    verdicts = _verdicts_about(stores, graph_id, name, writes)
+    shown = Versions(
+        lookups=lookups,
+        graph_id=graph_id,
+        record=name,
+        writes=writes,
+        reads=[sum(not item.reason for item in group) for group in by_write(writes, found)],
+        answers=counted(item.refs for item in used),
+        flapped=frozenset(item.operation for item in findings if item.kind == invariants.FLAPPING),
+        verdicts=verdicts,
+    )
+    asked = _asked(writes, given)
+    return {
+        "graph_id": graph_id,
+        "record": name,
+        "kind": name.partition(":")[0],
+        "system": writes[-1].operation.system,
+        "current": _current(writes),
+        "asked": asked,
+        "timeline": timeline(_lanes(writes, found, used)),
+        "versions": _versions(shown, parameters, asked),
+        "reads": _reads(found, writes, parameters),
+        "answers": _answers(stores, used, verdicts, writes, parameters),
+        "invariants": [_finding(item) for item in findings[-MAX_FINDINGS:]],
+        "invariants_left_out": max(0, len(findings) - MAX_FINDINGS),
+        "checked": min(len(met), MAX_CHECKED),
+        "met": len(met),
+    }
+
+
+def _asked(writes: Sequence[Write], given: str) -> int | None:
+    numbers = [number for number, write in enumerate(writes, 1) if write.version == given]
+    return numbers[-1] if numbers else None
+
+
+def _current(writes: Sequence[Write]) -> Json:
+    last = writes[-1]
+    return {
+        "number": len(writes),
+        "ref": last.version,
+        "time_ns": last.operation.start_ns,
+        "is_deleted": is_deleted(last.version),
+    }
+
+
+def _lanes(
+    writes: Sequence[Write], found: Sequence[Reading], used: Sequence[AnsweredWith]
+) -> Mapping[str, Sequence[int]]:
+    gone = [write.operation.start_ns for write in writes if is_deleted(write.version)]
+    return {
+        "written": [w.operation.start_ns for w in writes if not is_deleted(w.version)],
+        "deleted": gone,
+        "delivered": [item.operation.start_ns for item in found if not item.reason],
+        "cut": [item.operation.start_ns for item in found if item.reason],
+        "answered": [item.answer.start_ns for item in used],
+    }
+
+
+def _versions(shown: Versions, parameters: Parameters, asked: int | None) -> Json:
+    if asked and "versions" not in parameters:
+        parameters = {**parameters, "versions": str((asked - 1) // VERSIONS * VERSIONS)}
+    page = part(parameters, "versions", len(shown.writes), VERSIONS)
+    return page.json(shown.json(page.start, page.size))
+
+
+def _reads(found: Sequence[Reading], writes: Sequence[Write], parameters: Parameters) -> Json:
+    page = part(parameters, "reads", len(found), READS)
+    numbers = {write.version: number for number, write in enumerate(writes, 1)}
+    return page.json([_read(item, numbers) for item in page.of(found[::-1])])
+
+
+def _read(item: Reading, numbers: Mapping[str, int]) -> Json:
+    operation = item.operation
+    return {
+        "ref": item.ref,
+        "number": numbers.get(item.ref),
+        "rank": item.rank,
+        "of": len(operation.delivered),
+        "score": item.score,
+        "score_kind": operation.score_kind,
+        "reason": item.reason,
+        "span": span_json(operation.key),
+        "graph_id": operation.graph_id,
+        "name": operation.name,
+        "step": operation.step,
+        "service": operation.service,
+        "time_ns": operation.start_ns,
+    }
+
+
+def _answers(
+    stores: Stores,
+    used: Sequence[AnsweredWith],
+    verdicts: Sequence[Mapping[str, object]],
+    writes: Sequence[Write],
+    parameters: Parameters,
+) -> Json:
+    """The blast radius: answers that had the record, and answers it is said to have broken."""
+    refs = {item.answer.key: item.refs for item in used}
+    newest = [item.answer for item in reversed(used)]
+    without = _answers_of(stores, verdicts, refs)
+    judged = judgements(stores, [*without, *newest])
+    everything = sorted([*without, *newest], key=lambda each: _importance(judged.get(each.key)))
+    page = part(parameters, "answers", len(everything), ANSWERS)
+    shown = page.of(everything)
+    numbers = {write.version: number for number, write in enumerate(writes, 1)}
+    items = [
+        item
+        | {"had": sorted(n for ref in refs.get(each.key, ()) if (n := numbers.get(ref)))}
+        | {"is_without": each.key not in refs}
+        for each, item in zip(shown, answers_json(stores.graphs, shown, judged))
+    ]
+    return {
+        **page.json(items),
+        "failed": sum(each.outcome == FAILED for each in judged.values()),
+        "unlooked": max(0, len(everything) - MAX_JUDGED),
+    }
+
+
+def _importance(judgement: Judgement | None) -> int:
+    return 0 if judgement is not None and judgement.outcome == FAILED else 1
+
+
+def _answers_of(
+    stores: Stores,
+    verdicts: Sequence[Mapping[str, object]],
+    known: Mapping[OperationKey, object],
+) -> list[Operation]:
+    """The answers of verdicts that did not have the record."""
+    keys = [_answer_key(verdict) for verdict in verdicts]
+    by_graph: dict[str, list[OperationKey]] = {}
+    for key, verdict in zip(keys, verdicts):
+        if key not in known:
+            by_graph.setdefault(str(verdict["graph_id"]), []).append(key)
+    found = (stores.graphs.operations(graph_id, each) for graph_id, each in by_graph.items())
+    return [operation for each in found for operation in each.values()]
+
+
+def _answer_key(verdict: Mapping[str, object]) -> OperationKey:
+    span = verdict["answer"]
+    assert isinstance(span, dict)
+    return OperationKey(span["traceId"], span["spanId"])
+
+
+def _verdicts_about(
+    stores: Stores, graph_id: str, name: str, writes: Sequence[Write]
+) -> list[Mapping[str, object]]:
+    """Verdicts of the graph that find a write of the record decisive, or say that it was the last
+    right or the first wrong carrier."""
+    keys = {write.operation.key for write in writes}
+    return [
+        verdict
+        for verdict in stores.cases.verdicts(graph_id)
+        if keys.intersection(decisive_keys(verdict)) or name in _carriers(verdict)
+    ]
+
+
+def _carriers(verdict: Mapping[str, object]) -> set[str]:
+    refs = (verdict.get("last_right"), verdict.get("first_wrong"))
+    stored = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
+    return {variables.record_of(r) for r in refs if isinstance(r, str) and r.startswith(stored)}
+
+
+def _finding(item: invariants.Finding) -> Json:
+    return {
+        "kind": item.kind,
+        "graph_id": item.graph_id,
+        "span": span_json(item.operation),
+        "ref": item.ref,
+        "says": item.says,
+    }

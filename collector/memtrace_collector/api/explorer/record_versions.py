@@ -1,0 +1,220 @@
+"""The versions of a record as its page shows them: what changed, who wrote it, from what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, text_json
+from memtrace_collector.api.questions import Json
+from memtrace_collector.graph import content
+from memtrace_collector.graph.case import Write
+from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.grounds import Chosen, grounds_of
+from memtrace_collector.graph.history import is_deleted
+from memtrace_collector.graph.lookups import Lookups
+from memtrace_collector.graph.questions.operations import values_of
+from memtrace_collector.graph.questions.shapes import span_json
+from memtrace_collector.graph.resolution import Occurrence
+from memtrace_collector.graph.versions import texts_of
+from memtrace_collector.graph.word_diff import word_diff
+from memtrace_otel import semconv, variables
+
+CREATED, CHANGED, UNCHANGED, STATE, DELETED, UNSEEN = (
+    "created", "changed", "unchanged", "state", "deleted", "unseen",
+)  # fmt: skip
+MAX_LISTED = 30
+"""Messages, or other records, told of one version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The writes of a record with what was counted of each: how often it was delivered and in
+    how many answers it was, and the verdicts that name it."""
+
+    lookups: Lookups
+    graph_id: str
+    record: str
+    writes: Sequence[Write]
+    reads: Sequence[int]
+    answers: Mapping[str, int]
+    """By reference."""
+    flapped: frozenset[OperationKey]
+    verdicts: Sequence[Mapping[str, object]]
+
+    def json(self, start: int, size: int) -> list[Json]:
+        """Versions ``start`` (from 0) to ``start + size``."""
+        shown = self.writes[start : start + size]
+        before = max(0, start - 1)
+        texts = texts_of(self.lookups, self.graph_id, self.writes[before : start + len(shown)])
+        if start == before:
+            texts = [None, *texts]
+        told = _Told(self.lookups, shown)
+        return [
+            self._version_json(start + place, texts[place], texts[place + 1], told.of(place))
+            for place in range(len(shown))
+        ]
+
+    def _version_json(self, place: int, old: str | None, new: str | None, told: Json) -> Json:
+        write = self.writes[place]
+        operation = write.operation
+        earlier = self.writes[place - 1] if place else None
+        return {
+            "number": place + 1,
+            "ref": write.version,
+            "change": _change(earlier, write),
+            "state": _state(earlier, write),
+            "text": text_json(new),
+            "segments": _segments(old, new),
+            "is_current": place == len(self.writes) - 1,
+            "is_tie": any(
+                operation.start_ns == other.operation.start_ns
+                for other in (
+                    *self.writes[max(0, place - 1) : place],
+                    *self.writes[place + 1 :][:1],
+                )
+            ),
+            "is_back": operation.key in self.flapped,
+            "reads": self.reads[place],
+            "answers": self.answers.get(write.version, 0),
+            "supersedes": [self._superseded(ref) for ref in operation.supersedes[:MAX_LISTED]],
+            "broke": self._broke(write, told.pop("deciders")),
+            **_operation(operation),
+            **told,
+        }
+
+    def _superseded(self, ref: str) -> Json:
+        numbers = [n for n, write in enumerate(self.writes, 1) if write.version == ref]
+        return {"ref": ref, "number": numbers[-1] if numbers else None}
+
+    def _broke(self, write: Write, deciders: Iterable[OperationKey]) -> list[Json]:
+        """The verdicts that find the write, or the decision behind it, decisive."""
+        keys = {write.operation.key, *deciders}
+        return [
+            {name: verdict[name] for name in ("id", "stage", "error_type")}
+            for verdict in self.verdicts
+            if keys.intersection(decisive_keys(verdict))
+        ]
+
+
+class _Told:
+    """What a page of versions was written from, with its texts."""
+
+    def __init__(self, lookups: Lookups, writes: Sequence[Write]) -> None:
+        self._writes = writes
+        self._grounds = grounds_of(lookups, writes)
+        wanted: dict[str, set[str]] = {}
+        for write, grounds in zip(writes, self._grounds):
+            for said in _listed(grounds.messages):
+                for graph_id in _graphs(write, grounds.messages[said]):
+                    wanted.setdefault(graph_id, set()).add(said)
+        self._values = {
+            graph_id: values_of(lookups.reader, [graph_id], refs)
+            for graph_id, refs in wanted.items()
+        }
+
+    def of(self, place: int) -> Json:
+        write, grounds = self._writes[place], self._grounds[place]
+        record = variables.record_of(write.version)
+        others = [ref for ref in grounds.records if variables.record_of(ref) != record]
+        return {
+            "messages": [
+                self._message(write, grounds.messages[r]) for r in _listed(grounds.messages)
+            ],
+            "messages_left_out": max(0, len(grounds.messages) - MAX_LISTED),
+            "records": others[:MAX_LISTED],
+            "records_left_out": max(0, len(others) - MAX_LISTED),
+            "decisions": [_decision(chosen) for chosen in grounds.decisions[:MAX_LISTED]],
+            "deciders": [chosen.operation.key for chosen in grounds.decisions],
+            "lineage": grounds.status,
+            "is_all": grounds.is_all,
+        }
+
+    def _message(self, write: Write, said: Occurrence) -> Json:
+        graphs = _graphs(write, said)
+        values = (self._values.get(graph_id, {}).get(said.ref) for graph_id in graphs)
+        value = next(filter(None, values), None)
+        return {
+            "ref": said.ref,
+            "role": said.operation.roles.get(said.ref, ""),
+            "said_at": said.operation.times.get(said.ref, ""),
+            "text": value and text_json(content.plain_text(value), 3 * EXCERPT_CHARS),
+            **_operation(said.operation),
+        }
+
+
+def decisive_keys(verdict: Mapping[str, object]) -> list[OperationKey]:
+    """The operations that a stored verdict finds decisive."""
+    found = verdict.get("decisive")
+    spans = found if isinstance(found, list) else []
+    return [OperationKey(span["traceId"], span["spanId"]) for span in spans]
+
+
+def counted(refs: Iterable[Iterable[str]]) -> Counter[str]:
+    """How often each reference is named."""
+    return Counter(ref for each in refs for ref in each)
+
+
+def _listed(messages: Mapping[str, Occurrence]) -> list[str]:
+    return list(messages)[:MAX_LISTED]
+
+
+def _graphs(write: Write, said: Occurrence) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((said.operation.graph_id, write.operation.graph_id)))
+
+
+def _operation(operation: Operation) -> Json:
+    return {
+        "span": span_json(operation.key),
+        "graph_id": operation.graph_id,
+        "name": operation.name,
+        "step": operation.step,
+        "system": operation.system,
+        "service": operation.service,
+        "time_ns": operation.start_ns,
+        "error": operation.error_type,
+    }
+
+
+def _decision(chosen: Chosen) -> Json:
+    decision = chosen.decision
+    return {
+        "action": decision.action if decision else None,
+        "status": decision.status if decision else None,
+        "fact": decision.fact if decision else None,
+        **_operation(chosen.operation),
+    }
+
+
+def _change(earlier: Write | None, write: Write) -> str:
+    version = variables.version_of(write.version)
+    if is_deleted(write.version):
+        return DELETED
+    if version == semconv.UNKNOWN_VERSION:
+        return UNSEEN
+    if earlier is None or is_deleted(earlier.version):
+        return CREATED
+    if earlier.operation.digest_key != write.operation.digest_key:
+        return CHANGED
+    if earlier.version == write.version:
+        return UNCHANGED
+    before = variables.version_of(earlier.version)
+    return STATE if variables.text_version(before) == variables.text_version(version) else CHANGED
+
+
+def _state(earlier: Write | None, write: Write) -> Json | None:
+    """The digests of what else belongs to it (validity, expiry, tags …), where they differ."""
+    if earlier is None or is_deleted(earlier.version) or is_deleted(write.version):
+        return None
+    before, after = (
+        variables.version_of(each.version).partition("~")[2] for each in (earlier, write)
+    )
+    return {"before": before, "after": after} if before != after else None
+
+
+def _segments(old: str | None, new: str | None) -> list[list[str]] | None:
+    """``[[text, same | removed | added], ...]``; None where there is nothing to compare."""
+    if old is None or new is None:
+        return None
+    return [list(segment) for segment in word_diff(old[:TEXT_CHARS], new[:TEXT_CHARS])]
