@@ -5,7 +5,7 @@ from __future__ import annotations
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_collector.attribution.writeback import identity, sizes, spans
-from memtrace_collector.attribution.writeback.told import Told
+from memtrace_collector.attribution.writeback.told import Told, span_key
 from memtrace_collector.graph.facts import OperationKey
 from memtrace_otel import semconv
 
@@ -28,11 +28,11 @@ def in_trace(told: Told) -> bytes | None:
         kind=Span.SPAN_KIND_INTERNAL,
         start_time_unix_nano=at_ns,
         end_time_unix_nano=at_ns + spans.INSTANT_NS,
-        attributes=sizes.attributes({**told.finding(), **told.cause()}),
+        attributes=sizes.attributes(told.attributes()),
         links=[spans.link(key) for key in _leads_to(told)[: semconv.MAX_LINKS]],
         status=spans.status(told.is_fault, told.explanation),
     )
-    return spans.trace_request(answer.service or spans.SERVICE, [span])
+    return spans.trace_request({answer.service or spans.SERVICE: [span]})
 
 
 def _stamp(told: Told) -> int | None:
@@ -46,9 +46,11 @@ def _stamp(told: Told) -> int | None:
 
 
 def _leads_to(told: Told) -> list[OperationKey]:
-    """The case, the verdict that this one supersedes, the decisive operations."""
+    """The case, the verdict that this one supersedes, the decisive operations, then those that
+    alone would have been enough."""
     found = [told.root]
     if told.revision > 1:
         older = identity.in_trace_span_id(told.case_id, told.revision - 1)
         found.append(OperationKey(told.answer.trace_id, older))
-    return [*found, *(op.key for op in told.decisive if op.key != told.answer.key)]
+    causes = [op.key for op in told.decisive] + [span_key(each) for each in told.verdict["also"]]
+    return [*found, *(key for key in dict.fromkeys(causes) if key != told.answer.key)]

@@ -7,8 +7,9 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from memtrace_collector.attribution.explain import sentence
 from memtrace_collector.attribution.writeback import identity, sizes, spans
-from memtrace_collector.attribution.writeback.told import Told
+from memtrace_collector.attribution.writeback.told import Told, span_key
 from memtrace_collector.graph.facts import Operation
 from memtrace_otel import semconv
 
@@ -21,16 +22,17 @@ def markers(told: Told) -> list[tuple[str, bytes]]:
     """
     if not told.is_fault:
         return []
-    entries = {(each["traceId"], each["spanId"]): each for each in told.verdict["decisive"]}
+    found = [(told.operations.get(span_key(each)), each) for each in told.verdict["decisive"]]
     return [
-        _marker(told, op, entries[op.trace_id, op.span_id])
-        for op in told.decisive
-        if op.key != told.answer.key
+        _marker(told, op, each)
+        for op, each in found
+        if op is not None and op.key != told.answer.key
     ]
 
 
 def _marker(told: Told, op: Operation, entry: Mapping[str, Any]) -> tuple[str, bytes]:
     name = f"{op.trace_id}:{op.span_id}/{entry['error_type']}"
+    says = f"This broke an answer. {sentence(entry['error_type'], op)}"
     span = Span(
         trace_id=bytes.fromhex(op.trace_id),
         span_id=bytes.fromhex(identity.marker_span_id(name)),
@@ -41,13 +43,16 @@ def _marker(told: Told, op: Operation, entry: Mapping[str, Any]) -> tuple[str, b
         end_time_unix_nano=op.end_ns + spans.INSTANT_NS,
         attributes=sizes.attributes(
             {
+                semconv.MEMTRACE_ATTRIBUTION_EXPLANATION: says,
                 semconv.MEMTRACE_ATTRIBUTION_STAGE: entry["stage"],
                 semconv.MEMTRACE_ATTRIBUTION_TYPE: entry["error_type"],
-                semconv.MEMTRACE_ANSWER_TRACE_ID: told.answer.trace_id,
-                semconv.MEMTRACE_ANSWER_SPAN_ID: told.answer.span_id,
+                semconv.MEMTRACE_GRAPH_ID: op.graph_id,
+                **told.answer_ids(),
+                semconv.MEMTRACE_CASE_ID: told.case_id,
+                semconv.MEMTRACE_CASE_TRACE_ID: told.root.trace_id,
             }
         ),
         links=[spans.link(told.root), spans.link(told.answer.key)],
-        status=spans.status(True, ""),
+        status=spans.status(True, says),
     )
-    return name, spans.trace_request(op.service or spans.SERVICE, [span])
+    return name, spans.trace_request({op.service or spans.SERVICE: [span]})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -15,7 +15,8 @@ from memtrace_collector.graph.facts import OperationKey
 from memtrace_otel import semconv
 
 SERVICE = "memtrace"
-"""Service of the case trace. The other spans bear the answer's own, to stand in its trace."""
+"""Service of a case. Its hops, and what is put into other traces, bear that of the operation they
+speak of."""
 INSTANT_NS = 1_000
 """How long a span is that says something about a moment. Jaeger changes one that ends when it
 starts, and then shows a second delivery of it as another span."""
@@ -34,14 +35,19 @@ def status(is_error: bool, message: str) -> Status:
 
 
 def resource(service: str) -> Resource:
-    return Resource(attributes=sizes.attributes({semconv.SERVICE_NAME: service}))
+    name = sizes.clipped(service, sizes.MAX_SEARCHABLE_BYTES) or SERVICE
+    return Resource(attributes=sizes.attributes({semconv.SERVICE_NAME: name}))
 
 
-def trace_request(service: str, spans: Iterable[Span]) -> bytes:
-    """An OTLP export request with the spans of one service."""
-    scoped = ScopeSpans(scope=SCOPE, spans=spans)
+def trace_request(spans: Mapping[str, Iterable[Span]]) -> bytes:
+    """An OTLP export request with the spans of each service."""
     request = ExportTraceServiceRequest(
-        resource_spans=[ResourceSpans(resource=resource(service), scope_spans=[scoped])]
+        resource_spans=[
+            ResourceSpans(
+                resource=resource(service), scope_spans=[ScopeSpans(scope=SCOPE, spans=of_it)]
+            )
+            for service, of_it in spans.items()
+        ]
     )
     payload: bytes = request.SerializeToString(deterministic=True)
     return payload

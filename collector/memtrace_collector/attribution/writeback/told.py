@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from memtrace_collector.attribution.explain import without_quotes
@@ -13,6 +14,8 @@ from memtrace_collector.attribution.writeback.spans import rfc3339
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv
+
+NOWHERE_ELSE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,35 +71,58 @@ class Told:
         says = (superseded["says"],) if superseded else ()
         return " ".join((without_quotes(self.verdict, first), *says))
 
-    def finding(self) -> dict[str, Any]:
-        """Attributes that say what was found."""
-        verdict = self.verdict
+    def attributes(self, where: Mapping[str, str] = NOWHERE_ELSE) -> dict[str, Any]:
+        """What was found and where: what a person reads first, ids last.
+
+        ``where``: further ids, before those of the case.
+        """
+        verdict, cause = self.verdict, next(iter(self.decisive), None)
         return {
+            semconv.MEMTRACE_ATTRIBUTION_EXPLANATION: self.explanation,
             semconv.MEMTRACE_ATTRIBUTION_STAGE: verdict["stage"],
             semconv.MEMTRACE_ATTRIBUTION_TYPE: verdict["error_type"],
+            **(_named(cause) if cause else {}),
             semconv.MEMTRACE_ATTRIBUTION_SCORE: float(verdict["score"]),
             semconv.MEMTRACE_ATTRIBUTION_BASIS: ",".join(verdict["basis"]),
             semconv.MEMTRACE_ATTRIBUTION_METHOD: verdict["method"],
             semconv.MEMTRACE_ATTRIBUTION_LINEAGE: verdict["lineage"],
-            semconv.MEMTRACE_ATTRIBUTION_MISSING: ",".join(verdict["missing"]) or None,
+            semconv.MEMTRACE_ATTRIBUTION_MISSING: ",".join(verdict["missing"]),
             semconv.MEMTRACE_ATTRIBUTION_REVISION: self.revision,
-            semconv.MEMTRACE_ATTRIBUTION_EXPLANATION: self.explanation,
+            semconv.MEMTRACE_CAUSE_FURTHER: _listed(verdict["decisive"][1:]),
+            semconv.MEMTRACE_CAUSE_ALSO: _listed(verdict["also"]),
+            semconv.MEMTRACE_GRAPH_ID: verdict["graph_id"],
+            **(_ids(cause) if cause else {}),
+            **where,
             semconv.MEMTRACE_CASE_ID: self.case_id,
             semconv.MEMTRACE_CASE_TRACE_ID: self.root.trace_id,
         }
 
-    def cause(self) -> dict[str, Any]:
-        """Attributes that name the first decisive operation."""
-        cause = next(iter(self.decisive), None)
-        if cause is None:
-            return {}
+    def answer_ids(self) -> dict[str, str]:
+        """Attributes that name the answer."""
         return {
-            semconv.MEMTRACE_CAUSE_TRACE_ID: cause.trace_id,
-            semconv.MEMTRACE_CAUSE_SPAN_ID: cause.span_id,
-            semconv.MEMTRACE_CAUSE_SERVICE: cause.service or None,
-            semconv.MEMTRACE_CAUSE_OPERATION: cause.name,
-            semconv.MEMTRACE_CAUSE_TIME: rfc3339(cause.start_ns),
+            semconv.MEMTRACE_ANSWER_TRACE_ID: self.answer.trace_id,
+            semconv.MEMTRACE_ANSWER_SPAN_ID: self.answer.span_id,
         }
+
+
+def _named(cause: Operation) -> dict[str, str]:
+    return {
+        semconv.MEMTRACE_CAUSE_OPERATION: cause.name,
+        semconv.MEMTRACE_CAUSE_SERVICE: cause.service,
+        semconv.MEMTRACE_CAUSE_SYSTEM: cause.system,
+        semconv.MEMTRACE_CAUSE_TIME: rfc3339(cause.start_ns),
+    }
+
+
+def _ids(cause: Operation) -> dict[str, str]:
+    return {
+        semconv.MEMTRACE_CAUSE_TRACE_ID: cause.trace_id,
+        semconv.MEMTRACE_CAUSE_SPAN_ID: cause.span_id,
+    }
+
+
+def _listed(decisive: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [f"{each['traceId']}:{each['spanId']} {each['error_type']}" for each in decisive]
 
 
 def span_key(span: Mapping[str, str]) -> OperationKey:

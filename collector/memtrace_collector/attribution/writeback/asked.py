@@ -13,11 +13,13 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from memtrace_collector.attribution.writeback.sizes import MAX_BYTES, clipped
 from memtrace_collector.otlp.attributes import encode
 from memtrace_otel import semconv
 
-MAX_CONTENT_CHARACTERS = 4_000
-_CALL_NS = 1_000_000
+CALL_NS = 1_000_000
+_CONTENT_BYTES = (1_900, 900, 300)
+"""Tried in turn: as JSON a text is up to six times as long."""
 
 
 def chat_spans(
@@ -29,7 +31,7 @@ def chat_spans(
         verdict: JSON form; its ``model`` says what was asked, null: nothing.
         trace_id: of the case trace, 32 hex digits.
         parent: its root, 16 hex digits.
-        start_ns: when the case trace begins.
+        start_ns: when the first one stands in the case trace.
         quotes: whether prompts and replies may go along.
     """
     model = verdict.get("model") or {}
@@ -40,8 +42,8 @@ def chat_spans(
             parent_span_id=bytes.fromhex(parent),
             name=f"chat {model['model']}"[:128],
             kind=Span.SPAN_KIND_CLIENT,
-            start_time_unix_nano=start_ns + number * _CALL_NS,
-            end_time_unix_nano=start_ns + (number + 1) * _CALL_NS,
+            start_time_unix_nano=start_ns + number * CALL_NS,
+            end_time_unix_nano=start_ns + (number + 1) * CALL_NS,
             attributes=encode(_of_call(verdict["id"], model["model"], call, quotes)),
         )
         for number, call in enumerate(model.get("asked", ()))
@@ -62,5 +64,9 @@ def _of_call(case_id: str, model: str, call: Mapping[str, Any], quotes: bool) ->
 
 
 def _message(role: str, content: str) -> str:
-    part = {"type": "text", "content": content[:MAX_CONTENT_CHARACTERS]}
-    return json.dumps([{"role": role, "parts": [part]}], ensure_ascii=False)
+    for limit in _CONTENT_BYTES:
+        part = {"type": "text", "content": clipped(content, limit)}
+        message = json.dumps([{"role": role, "parts": [part]}], ensure_ascii=False)
+        if len(message.encode(errors="replace")) <= MAX_BYTES:
+            break
+    return message
