@@ -118,15 +118,19 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
 
 
 @contextmanager
-def watched_page(browser: Browser, theme: Theme = "light") -> Iterator[Page]:
-    """A page in a context of its own; on leaving, nothing may have gone wrong in it."""
+def watched_page(
+    browser: Browser, theme: Theme = "light", may_fail: re.Pattern[str] | None = None
+) -> Iterator[Page]:
+    """A page in a context of its own; on leaving, nothing may have gone wrong in it but what
+    ``may_fail`` finds on the console."""
     context = browser.new_context(viewport=LAPTOP, color_scheme=theme, reduced_motion="reduce")
     context.set_default_timeout(TIMEOUT_MS)
     page = context.new_page()
     wrong: list[str] = []
 
     def on_console(message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        expected = may_fail is not None and may_fail.search(message.text)
+        if message.type in ("error", "warning") and not expected:
             wrong.append(f"console: {message.text}")
 
     def on_request(request: Request) -> None:
