@@ -25,6 +25,7 @@ COMMANDS = {
     "flag": "memtrace_collector.commands.flag:flag",
     "attribute": "memtrace_collector.commands.attribute:attribute",
     "verdicts": "memtrace_collector.commands.attribute:verdicts",
+    "judge": "memtrace_collector.commands.judge:judge",
     "why": "memtrace_collector.commands.why:why",
     "impact": "memtrace_collector.commands.impact:impact",
     "case": "memtrace_collector.commands.case:case",

@@ -4,6 +4,7 @@
     ├── WrongUseError               change the call                             exit 2
     │   ├── ConfigError                 change an argument, a variable or the file
     │   ├── NotFoundError               name something that exists
+    │   ├── ConflictError               look at what it is by now, then call again
     │   └── NotInThisVersionError       use another way, or a later release
     ├── UnreachableError            start it, wait, then call again             exit 3
     │   └── StoreInUseError             end or ask the process that owns the folder
@@ -42,6 +43,10 @@ class ConfigError(WrongUseError):
 
 class NotFoundError(WrongUseError):
     """The graph, answer, record or file that was named does not exist."""
+
+
+class ConflictError(WrongUseError):
+    """Somebody else changed it since the caller looked."""
 
 
 class NotInThisVersionError(WrongUseError):

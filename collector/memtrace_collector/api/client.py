@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
+import msgspec
 
 from memtrace_collector import errors
 from memtrace_collector.access.tls import client_context
 from memtrace_collector.api.questions import Json, Replaying
+from memtrace_collector.attribution.judging.said import Said
 
 API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(10.0, read=600.0)
@@ -25,6 +27,7 @@ _ERRORS: dict[str, type[errors.MemtraceError]] = {
         errors.WrongUseError,
         errors.ConfigError,
         errors.NotFoundError,
+        errors.ConflictError,
         errors.NotInThisVersionError,
         errors.UnreachableError,
         errors.StoreInUseError,
@@ -90,6 +93,10 @@ class Client:
     ) -> list[Json]:
         asked = "true" if history else ""
         return self._list("/verdicts", graph=graph_id, stage=stage, type=error_type, history=asked)
+
+    def judge(self, answer: str, said: Said) -> Json:
+        body = {"answer": answer, **msgspec.to_builtins(said)}
+        return _as_object(self._send("POST", "/judge", json=body))
 
     def undelivered(self) -> list[Json]:
         return self._list("/undelivered")

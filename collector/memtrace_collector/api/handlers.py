@@ -15,6 +15,7 @@ from starlette.routing import Route
 from memtrace_collector import errors
 from memtrace_collector.access.guard import caller_of
 from memtrace_collector.api.questions import Questions, Replaying
+from memtrace_collector.attribution.judging.said import read as said_from
 
 _MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
 
@@ -58,6 +59,7 @@ class Handlers:
             Route("/about", self._about),
             Route("/view/{name}", self._view),
             Route("/flag", self._flag, methods=["POST"]),
+            Route("/judge", self._judge, methods=["POST"]),
             Route("/attribute", self._attribute, methods=["POST"]),
             Route("/explore", self._explore, methods=["POST"]),
             Route("/append", self._append, methods=["POST"]),
@@ -111,6 +113,12 @@ class Handlers:
             _needed(body, "answer"), expected, evidence, str(body.get("reason") or ""),
         )  # fmt: skip
         return JSONResponse(result)
+
+    async def _judge(self, request: Request) -> Response:
+        body = await self._json(request)
+        answer = _needed(body, "answer")
+        said = said_from({name: value for name, value in body.items() if name != "answer"})
+        return JSONResponse(await run_in_threadpool(self._asked(request).judge, answer, said))
 
     async def _attribute(self, request: Request) -> Response:
         body = await self._json(request)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from memtrace_collector.attribution.judging.said import Said
+
 Json = dict[str, Any]
 
 GRAPH_FORMATS = ("text", "json", "dot", "graphml")
@@ -70,6 +72,12 @@ class Questions(Protocol):
     ) -> list[Json]:
         """Current verdicts (with ``history`` also superseded ones), oldest first; empty filters
         match all."""
+        ...
+
+    def judge(self, answer: str, said: Said) -> Json:
+        """Confirm or correct the verdict on an answer, or withdraw what a person said of it; the
+        verdict that stands now. Of the same judgement again nothing changes; what somebody else
+        changed meanwhile is a :class:`~memtrace_collector.errors.ConflictError`."""
         ...
 
     def undelivered(self) -> list[Json]:

@@ -49,6 +49,7 @@ OPEN_PATHS = ("/", "/healthz", "/readyz")
 """With what is below :data:`STATIC_PATH`: the page itself, which holds nothing of anybody's."""
 _STATUS = (
     (errors.NotFoundError, 404),
+    (errors.ConflictError, 409),
     (errors.WrongUseError, 400),
     (errors.UnreachableError, 503),
     (errors.DamagedError, 500),

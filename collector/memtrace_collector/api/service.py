@@ -14,6 +14,7 @@ from memtrace_collector.api.explorer.catalog import VIEWS
 from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json, Replaying
+from memtrace_collector.attribution.judging.said import Said
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
@@ -37,7 +38,8 @@ class Work:
     ``append(body, signal)`` returns when the request is on disk; ``settle()`` when everything
     on disk is projected; ``attribute(method, graph_id, evidence, replay)`` is one pass over
     flagged answers and returns their current verdicts; ``request_at`` reads one trace request of
-    the log; ``erase`` forgets a graph, or (empty) all of the tenant.
+    the log; ``erase`` forgets a graph, or (empty) all of the tenant; ``judge`` takes what a
+    person says of a case's verdict.
     """
 
     append: Callable[[bytes, str], None]
@@ -45,6 +47,7 @@ class Work:
     attribute: Callable[[str, str, bool, Replaying | None], list[Json]]
     request_at: Callable[[LogPosition], ExportTraceServiceRequest]
     erase: Callable[[str], Json]
+    judge: Callable[[Case, Said], Json]
 
 
 class Service:
@@ -130,6 +133,9 @@ class Service:
             for verdict in self._cases.verdicts(graph_id or None, history=history)
             if stage in ("", verdict["stage"]) and error_type in ("", verdict["error_type"])
         ]
+
+    def judge(self, answer: str, said: Said) -> Json:
+        return self._work.judge(answers.case_of(self._facts, answer), said)
 
     def undelivered(self) -> list[Json]:
         return [

@@ -14,7 +14,7 @@ from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_otel import semconv, variables
 
 MAX_HOPS = 24
-_KINDS = {
+KINDS = {
     semconv.STEP_INGEST: "evidence",
     semconv.STEP_ADD: "evidence",
     semconv.STEP_EXTRACT: "extraction",
@@ -29,8 +29,10 @@ _KINDS = {
     semconv.STEP_ASSEMBLE: "assembly",
     semconv.STEP_ANSWER: "answer",
 }
-_ORDER = {name: place for place, name in enumerate(dict.fromkeys(_KINDS.values()))}
-_LATE = ("retrieval", "assembly", "answer")
+"""The kind of hop that an operation of a step is; others are none."""
+_ORDER = {name: place for place, name in enumerate(dict.fromkeys(KINDS.values()))}
+LATE = ("retrieval", "assembly", "answer")
+"""Kinds of hops that come after all others, whatever the clocks say."""
 
 
 def path(found: Sequence[tuple[Sought, Finding]]) -> tuple[Hop, ...]:
@@ -42,7 +44,7 @@ def path(found: Sequence[tuple[Sought, Finding]]) -> tuple[Hop, ...]:
     hops: dict[OperationKey, Hop] = {}
     for sought, finding in found:
         for op in {op.key: op for op in _stations(sought, finding)}.values():
-            if op.step not in _KINDS:
+            if op.step not in KINDS:
                 continue
             known = hops.get(op.key)
             if known is None or (op.key in finding.decisive and not known.decisive):
@@ -50,7 +52,7 @@ def path(found: Sequence[tuple[Sought, Finding]]) -> tuple[Hop, ...]:
     ordered = sorted(
         hops.items(),
         key=lambda item: (
-            item[1].kind in _LATE,
+            item[1].kind in LATE,
             item[1].time_ns,
             _ORDER[item[1].kind],
             item[0].span_id,
@@ -89,7 +91,7 @@ def _hop(sought: Sought, finding: Finding, op: Operation) -> Hop:
         (variables.record_of(ref) for ref in versions if kind(ref) == semconv.KIND_MEMORY), ""
     )
     return Hop(
-        kind="answer" if op.key == view.answer.key else _KINDS[op.step],
+        kind="answer" if op.key == view.answer.key else KINDS[op.step],
         outcome=_outcome(sought, finding, op, decisive),
         operation=op.key,
         service=op.service,

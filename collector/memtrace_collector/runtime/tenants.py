@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from memtrace_collector.api.questions import Json, Replaying
 from memtrace_collector.api.service import Service, Work
 from memtrace_collector.attribution.judge import Judge
+from memtrace_collector.attribution.work.judging import Judging
 from memtrace_collector.attribution.work.worker import Worker, WorkerSettings
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.config import Config, is_database
@@ -153,7 +155,7 @@ class Tenants:
             ready=self._is_caught_up,
             metrics=self._metrics,
         )
-        service = _service(data, self._judges, replays, worker)
+        service = _service(data, self._judges, replays, worker, self._metrics)
         return Tenant(data, worker, watch, replays, service)
 
 
@@ -211,7 +213,9 @@ def _write_back(config: Config) -> WriteBack | None:
     return WriteBack(profile=forward.profile, quotes=forward.values) if forward.url else None
 
 
-def _service(data: Data, judges: Judges, replays: Replays, worker: Worker) -> Service:
+def _service(
+    data: Data, judges: Judges, replays: Replays, worker: Worker, metrics: Metrics
+) -> Service:
     def attribute(
         method: str, graph_id: str, evidence: bool, replay: Replaying | None
     ) -> list[Json]:
@@ -221,5 +225,6 @@ def _service(data: Data, judges: Judges, replays: Replays, worker: Worker) -> Se
         with replays.asked(replay.runs, replay.model) as replayed:
             return worker.run_once(graph_id, evidence, replayed(judge))
 
-    work = Work(data.append, data.project, attribute, data.request_at, data.erase)
+    judging = Judging(data.cases, time.time_ns, metrics)
+    work = Work(data.append, data.project, attribute, data.request_at, data.erase, judging.judge)
     return Service(data.facts, data.cases, work)

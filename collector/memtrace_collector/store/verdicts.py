@@ -32,14 +32,15 @@ def judgement_row(verdict: Mapping[str, Any]) -> JudgementRow | None:
     said = verdict.get("judgement")
     if not said:
         return None
-    machine = said["machine"]
+    machine = verdict.get("machine_now") or said["machine"]
+    agreement = machine.get("agreement") or said["agreement"]
     return JudgementRow(
         int(said["revision"]),
         machine["stage"],
         machine["error_type"],
         verdict["stage"],
         verdict["error_type"],
-        said["agreement"],
+        agreement,
     )
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from memtrace_collector.attribution.judge import Judge
+from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.work import intake, settling, superseding
+from memtrace_collector.attribution.work.judging import machine_verdict
 from memtrace_collector.attribution.work.settling import WaitedFor
 from memtrace_collector.attribution.work.superseding import Json
 from memtrace_collector.attribution.writeback.rows import entries
@@ -100,6 +102,7 @@ class Look:
             self._release(lease, Schedule(state=JUDGED))
             return None
         case = load_case(self.reader, answer, meant.flag)
+        self._deliver_by_hand(lease.case.case_id, case)
         if wait and self._is_waited_for(lease, case):
             return None
         return self._judged(lease, case, judge)
@@ -124,8 +127,11 @@ class Look:
         now = self.clock_ns()
         verdict = None
         before = self.cases.verdict(case_id, finding["method"])
-        if before is None or not superseding.is_known(before, finding):
-            verdict = superseding.stored_form(finding, case_id, now, self.cases.verdict(case_id))
+        current = self.cases.verdict(case_id)
+        if current is not None and judged.is_judged(current):
+            self._keep_beside(current, before, finding)
+        elif before is None or not superseding.is_known(before, finding):
+            verdict = superseding.stored_form(finding, case_id, now, current)
         schedule = settling.after_verdict(
             case, lease, now, changed=verdict is not None, is_settled=not settling.open_ends(case)
         )
@@ -143,6 +149,19 @@ class Look:
             method=verdict["method"],
         )
         return verdict
+
+    def _deliver_by_hand(self, case_id: str, case: Case) -> None:
+        """Have delivered what a person made current, wherever they did; what has its rows keeps
+        them."""
+        current = self.cases.verdict(case_id)
+        if current is not None and judged.is_by_hand(current):
+            self.cases.enqueue(self.rows(current, case, self.clock_ns()))
+
+    def _keep_beside(self, current: Json, before: Json | None, finding: Json) -> None:
+        """A person's verdict is not superseded by a finding: what is new stands beside it."""
+        amended = judged.beside(current, machine_verdict(self.cases, current), before, finding)
+        if amended is not None and self.cases.amend(amended):
+            self.metrics.add("memtrace.judgements.outdated", 1)
 
     def _release(
         self,

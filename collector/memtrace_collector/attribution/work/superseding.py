@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,8 +12,10 @@ from memtrace_collector.attribution.writeback.identity import case_trace_id
 
 Json = dict[str, Any]
 
-_NOT_SAID = ("id", "revision", "created", "case_trace", "supersedes", "model")
-"""Added by storing, or what it took to find out: not what was found."""
+_STORED = ("id", "revision", "created", "case_trace", "supersedes")
+"""Added by storing."""
+_NOT_SAID = (*_STORED, "model", "judgement", "machine_now", "agreement", "withdrawn")
+"""Also what it took to find out, and what a person said of it: not what was found."""
 _NS = 1_000_000_000
 
 
@@ -29,7 +31,19 @@ def stored_form(
         return _verdict(finding, case_id, 1, now_ns) | {"supersedes": None}
     if is_known(previous, finding):
         return None
-    says = f"Supersedes revision {previous['revision']}: {_change(previous, finding)}."
+    return superseding_form(finding, case_id, now_ns, previous, _change(previous, finding))
+
+
+def superseding_form(
+    finding: Mapping[str, Any],
+    case_id: str,
+    now_ns: int,
+    previous: Mapping[str, Any],
+    change: str,
+) -> Json:
+    """The verdict to be stored after ``previous``; ``change`` says in words, without content,
+    what is different."""
+    says = f"Supersedes revision {previous['revision']}: {change}."
     verdict = _verdict(finding, case_id, int(previous["revision"]) + 1, now_ns)
     return verdict | {
         "explanation": f"{finding['explanation']} {says}",
@@ -58,7 +72,16 @@ def finding_of(verdict: Mapping[str, Any]) -> str:
 
 
 def _as_found(verdict: Mapping[str, Any]) -> Json:
-    found = {name: value for name, value in verdict.items() if name not in _NOT_SAID}
+    return _without(verdict, _NOT_SAID)
+
+
+def finding_again(verdict: Mapping[str, Any]) -> Json:
+    """What was found, out of the stored form, with what it took."""
+    return _without(verdict, _STORED)
+
+
+def _without(verdict: Mapping[str, Any], names: Collection[str]) -> Json:
+    found = {name: value for name, value in verdict.items() if name not in names}
     superseded = verdict.get("supersedes")
     if superseded:
         found["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")
