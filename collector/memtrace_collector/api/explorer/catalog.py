@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_collector.api.explorer import failure, failures, graphs
+from memtrace_collector.api.explorer import failure, failures, graphs, record
 from memtrace_collector.api.explorer.view import View
 
 VIEWS: Mapping[str, View] = {
@@ -12,4 +12,5 @@ VIEWS: Mapping[str, View] = {
     "failure": failure.failure,
     "failures": failures.failures,
     "graphs": graphs.graphs,
+    "record": record.record,
 }

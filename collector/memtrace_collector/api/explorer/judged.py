@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, text_json
 from memtrace_collector.api.exploring import Stores
@@ -30,7 +30,7 @@ class Judgement(NamedTuple):
     """
 
     outcome: str
-    verdict: Mapping[str, object] | None = None
+    verdict: Mapping[str, Any] | None = None
 
 
 def judgements(stores: Stores, answers: Sequence[Operation]) -> dict[OperationKey, Judgement]:
@@ -53,7 +53,7 @@ def answers_json(
     return [_answer_json(answer, judged.get(answer.key), texts) for answer in answers]
 
 
-def _judgement(verdict: Mapping[str, object] | None, is_flagged: bool) -> Judgement:
+def _judgement(verdict: Mapping[str, Any] | None, is_flagged: bool) -> Judgement:
     if verdict is None:
         return Judgement(FLAGGED if is_flagged else UNFLAGGED)
     stage = verdict["stage"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from memtrace_collector.api.explorer.judged import (
     FAILED,
@@ -85,7 +86,7 @@ def record(stores: Stores, parameters: Parameters) -> Json:
         "asked": asked,
         "timeline": timeline(_lanes(writes, found, used)),
         "versions": _versions(shown, parameters, asked),
-        "reads": _reads(found, writes, parameters),
+        "reads": _reads(lookups, found, writes, parameters),
         "answers": _answers(stores, used, verdicts, writes, parameters),
         "invariants": [_finding(item) for item in findings[-MAX_FINDINGS:]],
         "invariants_left_out": max(0, len(findings) - MAX_FINDINGS),
@@ -129,14 +130,19 @@ def _versions(shown: Versions, parameters: Parameters, asked: int | None) -> Jso
     return page.json(shown.json(page.start, page.size))
 
 
-def _reads(found: Sequence[Reading], writes: Sequence[Write], parameters: Parameters) -> Json:
+def _reads(
+    lookups: Lookups, found: Sequence[Reading], writes: Sequence[Write], parameters: Parameters
+) -> Json:
     page = part(parameters, "reads", len(found), READS)
     numbers = {write.version: number for number, write in enumerate(writes, 1)}
-    return page.json([_read(item, numbers) for item in page.of(found[::-1])])
+    shown = page.of(found[::-1])
+    lookups.read_traces([item.operation for item in shown])
+    return page.json([_read(lookups, item, numbers) for item in shown])
 
 
-def _read(item: Reading, numbers: Mapping[str, int]) -> Json:
+def _read(lookups: Lookups, item: Reading, numbers: Mapping[str, int]) -> Json:
     operation = item.operation
+    around = lookups.tree(operation.trace_id).enclosing(operation)
     return {
         "ref": item.ref,
         "number": numbers.get(item.ref),
@@ -149,6 +155,7 @@ def _read(item: Reading, numbers: Mapping[str, int]) -> Json:
         "graph_id": operation.graph_id,
         "name": operation.name,
         "step": operation.step,
+        "is_for_writing": any(each.step == semconv.STEP_ADD for each in around),
         "service": operation.service,
         "time_ns": operation.start_ns,
     }
@@ -157,7 +164,7 @@ def _read(item: Reading, numbers: Mapping[str, int]) -> Json:
 def _answers(
     stores: Stores,
     used: Sequence[AnsweredWith],
-    verdicts: Sequence[Mapping[str, object]],
+    verdicts: Sequence[Mapping[str, Any]],
     writes: Sequence[Write],
     parameters: Parameters,
 ) -> Json:
@@ -189,7 +196,7 @@ def _importance(judgement: Judgement | None) -> int:
 
 def _answers_of(
     stores: Stores,
-    verdicts: Sequence[Mapping[str, object]],
+    verdicts: Sequence[Mapping[str, Any]],
     known: Mapping[OperationKey, object],
 ) -> list[Operation]:
     """The answers of verdicts that did not have the record."""
@@ -202,15 +209,14 @@ def _answers_of(
     return [operation for each in found for operation in each.values()]
 
 
-def _answer_key(verdict: Mapping[str, object]) -> OperationKey:
+def _answer_key(verdict: Mapping[str, Any]) -> OperationKey:
     span = verdict["answer"]
-    assert isinstance(span, dict)
     return OperationKey(span["traceId"], span["spanId"])
 
 
 def _verdicts_about(
     stores: Stores, graph_id: str, name: str, writes: Sequence[Write]
-) -> list[Mapping[str, object]]:
+) -> list[Mapping[str, Any]]:
     """Verdicts of the graph that find a write of the record decisive, or say that it was the last
     right or the first wrong carrier."""
     keys = {write.operation.key for write in writes}
@@ -221,7 +227,7 @@ def _verdicts_about(
     ]
 
 
-def _carriers(verdict: Mapping[str, object]) -> set[str]:
+def _carriers(verdict: Mapping[str, Any]) -> set[str]:
     refs = (verdict.get("last_right"), verdict.get("first_wrong"))
     stored = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
     return {variables.record_of(r) for r in refs if isinstance(r, str) and r.startswith(stored)}

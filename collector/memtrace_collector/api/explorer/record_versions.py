@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, text_json
 from memtrace_collector.api.questions import Json
@@ -17,6 +18,7 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.operations import values_of
 from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.resolution import Occurrence
+from memtrace_collector.graph.terms import terms
 from memtrace_collector.graph.versions import texts_of
 from memtrace_collector.graph.word_diff import word_diff
 from memtrace_otel import semconv, variables
@@ -41,7 +43,7 @@ class Versions:
     answers: Mapping[str, int]
     """By reference."""
     flapped: frozenset[OperationKey]
-    verdicts: Sequence[Mapping[str, object]]
+    verdicts: Sequence[Mapping[str, Any]]
 
     def json(self, start: int, size: int) -> list[Json]:
         """Versions ``start`` (from 0) to ``start + size``."""
@@ -52,7 +54,9 @@ class Versions:
             texts = [None, *texts]
         told = _Told(self.lookups, shown)
         return [
-            self._version_json(start + place, texts[place], texts[place + 1], told.of(place))
+            self._version_json(
+                start + place, texts[place], texts[place + 1], told.of(place, texts[place + 1])
+            )
             for place in range(len(shown))
         ]
 
@@ -66,7 +70,7 @@ class Versions:
             "change": _change(earlier, write),
             "state": _state(earlier, write),
             "text": text_json(new),
-            "segments": _segments(old, new),
+            "segments": _segments(old, "" if is_deleted(write.version) else new),
             "is_current": place == len(self.writes) - 1,
             "is_tie": any(
                 operation.start_ns == other.operation.start_ns
@@ -83,6 +87,12 @@ class Versions:
             **_operation(operation),
             **told,
         }
+
+    def _is_tie(self, place: int) -> bool:
+        """Does a write beside it carry the same start time?"""
+        others = (*self.writes[max(0, place - 1) : place], *self.writes[place + 1 : place + 2])
+        at_ns = self.writes[place].operation.start_ns
+        return any(other.operation.start_ns == at_ns for other in others)
 
     def _superseded(self, ref: str) -> Json:
         numbers = [n for n, write in enumerate(self.writes, 1) if write.version == ref]
@@ -114,18 +124,18 @@ class _Told:
             for graph_id, refs in wanted.items()
         }
 
-    def of(self, place: int) -> Json:
+    def of(self, place: int, text: str | None) -> Json:
+        """``text``: what was written, to put the messages first that share most words with it."""
         write, grounds = self._writes[place], self._grounds[place]
+        messages = [self._message(write, grounds.messages[r]) for r in _listed(grounds.messages)]
         record = variables.record_of(write.version)
         others = [ref for ref in grounds.records if variables.record_of(ref) != record]
         return {
-            "messages": [
-                self._message(write, grounds.messages[r]) for r in _listed(grounds.messages)
-            ],
+            "messages": sorted(messages, key=lambda each: -_shared(text, each["text"])),
             "messages_left_out": max(0, len(grounds.messages) - MAX_LISTED),
             "records": others[:MAX_LISTED],
             "records_left_out": max(0, len(others) - MAX_LISTED),
-            "decisions": [_decision(chosen) for chosen in grounds.decisions[:MAX_LISTED]],
+            "decisions": [_decision(chosen) for chosen in _each_once(grounds.decisions)],
             "deciders": [chosen.operation.key for chosen in grounds.decisions],
             "lineage": grounds.status,
             "is_all": grounds.is_all,
@@ -144,10 +154,9 @@ class _Told:
         }
 
 
-def decisive_keys(verdict: Mapping[str, object]) -> list[OperationKey]:
+def decisive_keys(verdict: Mapping[str, Any]) -> list[OperationKey]:
     """The operations that a stored verdict finds decisive."""
-    found = verdict.get("decisive")
-    spans = found if isinstance(found, list) else []
+    spans = verdict.get("decisive") or ()
     return [OperationKey(span["traceId"], span["spanId"]) for span in spans]
 
 
@@ -158,6 +167,19 @@ def counted(refs: Iterable[Iterable[str]]) -> Counter[str]:
 
 def _listed(messages: Mapping[str, Occurrence]) -> list[str]:
     return list(messages)[:MAX_LISTED]
+
+
+def _each_once(decisions: Sequence[Chosen]) -> list[Chosen]:
+    """A batch decides alike about several facts that it does not name."""
+    return list({(each.operation.key, each.decision): each for each in decisions}.values())[
+        :MAX_LISTED
+    ]
+
+
+def _shared(written: str | None, said: Json | None) -> float:
+    """Share of the words written that a message has."""
+    words = set(terms(written or ""))
+    return len(words.intersection(terms(said["text"]))) / len(words) if words and said else 0.0
 
 
 def _graphs(write: Write, said: Occurrence) -> tuple[str, ...]:
