@@ -19,7 +19,7 @@ from memtrace_collector.commands.signals import on_hangup, until_signal
 from memtrace_collector.runtime.garbage import collect_rarely
 from memtrace_collector.runtime.log_format import log_to_stderr
 from memtrace_collector.runtime.roles import Role
-from memtrace_collector.settings.forward import PROFILES
+from memtrace_collector.settings.profiles import PROFILES
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Any], Any]
@@ -43,7 +43,7 @@ FORWARDING: tuple[Option, ...] = (
     ),
     click.option(
         "--profile",
-        type=click.Choice(PROFILES),
+        type=click.Choice(tuple(PROFILES)),
         help="How late verdict spans are written at the destination.  [default: jaeger]",
     ),
 )

@@ -22,10 +22,10 @@ def check_url(path: str, url: str) -> None:
     )
 
 
-def check_endpoint(path: str, url: str) -> None:
+def check_endpoint(path: str, url: str, example: str = "http://localhost:8000/v1") -> None:
     parts = urlsplit(url)
     usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-    check(path, usable, "a URL such as http://localhost:8000/v1")
+    check(path, usable, f"a URL such as {example}")
 
 
 def is_loopback(host: str) -> bool:

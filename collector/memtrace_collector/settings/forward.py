@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from memtrace_collector.errors import ConfigError
-from memtrace_collector.settings.checks import check, check_url
+from memtrace_collector.settings.checks import check, check_endpoint, check_url
+from memtrace_collector.settings.profiles import PROFILES
 
 HEADERS_VARIABLE = "MEMTRACE_FORWARD_HEADERS"
 """Where headers for the destination are read from, and only there: they are secrets."""
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([\x20-\x7e]*)")
-PROFILES = ("jaeger", "tempo", "none")
+_ASKED = [name for name, profile in PROFILES.items() if profile.query]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +27,21 @@ class ForwardConfig:
     values: bool = False
     """Send ``memtrace.values`` (captured content) on as well."""
     profile: str = "jaeger"
-    """How late verdict spans are written: jaeger, tempo or none (case traces only)."""
+    """What kind of destination it is, of ``PROFILES``: how late verdict spans are written."""
+    query_url: str = ""
+    """Where the destination answers what it has; empty: nobody asks whether verdicts arrived."""
 
     def validate(self) -> None:
         check("forward.profile", self.profile in PROFILES, " or ".join(PROFILES))
         if self.url:
             check_url("forward.url", self.url)
+        if self.query_url:
+            check_endpoint("forward.query_url", self.query_url, "http://localhost:16686")
+            check(
+                "forward.profile",
+                bool(PROFILES[self.profile].query),
+                f"{' or '.join(_ASKED)}, whose API forward.query_url is",
+            )
 
 
 def headers_for(environment: Mapping[str, str]) -> dict[str, str]:

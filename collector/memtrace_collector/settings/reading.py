@@ -88,6 +88,7 @@ SETTINGS = (
     Setting("forward.ca", "MEMTRACE_FORWARD_CA", _text),
     Setting("forward.values", "MEMTRACE_FORWARD_VALUES", _switch),
     Setting("forward.profile", "MEMTRACE_FORWARD_PROFILE", _text),
+    Setting("forward.query_url", "MEMTRACE_FORWARD_QUERY_URL", _text),
     Setting("attribution.method", "MEMTRACE_ATTRIBUTION_METHOD", _text),
     Setting("attribution.interval_seconds", "MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS", _real),
     Setting("attribution.settle_seconds", "MEMTRACE_ATTRIBUTION_SETTLE_SECONDS", _real),

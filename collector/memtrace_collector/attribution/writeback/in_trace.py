@@ -9,17 +9,13 @@ from memtrace_collector.attribution.writeback.told import Told, span_key
 from memtrace_collector.graph.facts import OperationKey
 from memtrace_otel import semconv
 
-LATE_NS = 3_600_000_000_000
-_LATE_SPANS = {"jaeger": "at_target", "tempo": "now", "none": None}
-"""Per destination profile: how a verdict span is stamped in a trace over an hour old."""
-
 
 def in_trace(told: Told) -> bytes | None:
-    """An OTLP export request with that span; None where late spans are refused."""
-    at_ns = _stamp(told)
+    """An OTLP export request with that span; None where late spans are not written."""
+    answer = told.answer
+    at_ns = told.target.takes.stamp(answer.end_ns, told.now_ns)
     if at_ns is None:
         return None
-    answer = told.answer
     span = Span(
         trace_id=bytes.fromhex(answer.trace_id),
         span_id=bytes.fromhex(identity.in_trace_span_id(told.case_id, told.revision)),
@@ -33,16 +29,6 @@ def in_trace(told: Told) -> bytes | None:
         status=spans.status(told.is_fault, told.explanation),
     )
     return spans.trace_request({answer.service or spans.SERVICE: [span]})
-
-
-def _stamp(told: Told) -> int | None:
-    ended_ns = told.answer.end_ns
-    if told.now_ns - ended_ns <= LATE_NS:
-        return ended_ns
-    policy = _LATE_SPANS[told.target.profile]
-    if policy is None:
-        return None
-    return ended_ns if policy == "at_target" else told.now_ns
 
 
 def _leads_to(told: Told) -> list[OperationKey]:

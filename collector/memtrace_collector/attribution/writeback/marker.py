@@ -18,15 +18,17 @@ def markers(told: Told) -> list[tuple[str, bytes]]:
     """OTLP export requests, each with its name.
 
     One per operation and type, whichever case comes first. The answer itself needs none: the
-    verdict already stands below it.
+    verdict already stands below it. An operation that is older than what the destination takes
+    gets none.
     """
-    if not told.is_fault:
+    takes = told.target.takes
+    if not told.is_fault or not takes.marker:
         return []
     found = [(told.operations.get(span_key(each)), each) for each in told.verdict["decisive"]]
     return [
         _marker(told, op, each)
         for op, each in found
-        if op is not None and op.key != told.answer.key
+        if op is not None and op.key != told.answer.key and takes.takes(told.now_ns - op.end_ns)
     ]
 
 

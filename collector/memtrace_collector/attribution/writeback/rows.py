@@ -40,8 +40,8 @@ def entries(
     if below_the_answer is not None:
         rows.append(_row(told, f"{own}/attribution", "traces", below_the_answer))
     rows.append(_row(told, f"{own}/evaluation", "logs", evaluation(told)))
-    signs = markers(told) if target.profile == "jaeger" else []
-    return rows + [_row(told, f"cause/{name}", "traces", payload) for name, payload in signs]
+    signs = [_row(told, f"cause/{name}", "traces", payload) for name, payload in markers(told)]
+    return rows + signs
 
 
 def _row(told: Told, row_id: str, signal: str, payload: bytes) -> OutboxEntry:

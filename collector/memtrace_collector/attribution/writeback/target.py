@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memtrace_collector.settings.profiles import PROFILES, Profile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBack:
-    """What a destination takes: its profile (jaeger, tempo, none), and whether texts may go."""
+    """What a destination takes: its profile, by name, and whether texts may go."""
 
     profile: str = "jaeger"
     quotes: bool = False
+
+    @property
+    def takes(self) -> Profile:
+        """How it takes spans."""
+        return PROFILES[self.profile]

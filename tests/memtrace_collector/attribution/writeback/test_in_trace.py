@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from memtrace_collector.attribution.writeback.identity import case_trace_id, root_span_id
 from tests.memtrace_collector.attribution.writeback.kit import (
     CASE_ID,
+    HOUR,
     answer,
     case,
     spans,
@@ -128,3 +130,33 @@ def test_the_answer_itself_is_not_marked() -> None:
     (found,) = spans(rows[ATTRIBUTION])
     assert not _markers(rows)
     assert len(found.links) == 1
+
+
+@pytest.mark.fault("F37")
+@pytest.mark.parametrize(
+    ("profile", "offset"), [("jaeger", 0), ("tempo", 2 * HOUR), ("none", None)]
+)
+def test_a_late_verdict_is_stamped_as_the_profile_says(profile: str, offset: int | None) -> None:
+    verdict, script = case()
+    rows = written(verdict, script, late_ns=2 * HOUR, profile=profile)
+    assert f"{CASE_ID}/1/case" in rows
+    assert (ATTRIBUTION in rows) == (offset is not None)
+    if offset is not None:
+        (found,) = spans(rows[ATTRIBUTION])
+        assert found.span.start_time_unix_nano == answer(script).end_ns + offset
+
+
+@pytest.mark.parametrize(
+    ("profile", "late_ns", "marked"),
+    [
+        ("jaeger", 90 * 24 * HOUR, True),
+        ("jaeger-elasticsearch", HOUR, False),  # the cause is weeks older than the answer
+        ("tempo", HOUR, False),
+        ("none", HOUR, False),
+    ],
+)
+def test_the_cause_is_marked_where_its_trace_can_show_it(
+    profile: str, late_ns: int, marked: bool
+) -> None:
+    verdict, script = case()
+    assert bool(_markers(written(verdict, script, late_ns=late_ns, profile=profile))) == marked
