@@ -31,6 +31,8 @@ KINDS = {
 }
 """The kind of hop that an operation of a step is; others are none."""
 _ORDER = {name: place for place, name in enumerate(dict.fromkeys(KINDS.values()))}
+_OF_A_TURN = (semconv.STEP_ASSEMBLE, semconv.STEP_ANSWER)
+"""Who merely used the information for another reply is not on its way to this one."""
 LATE = ("retrieval", "assembly", "answer")
 """Kinds of hops that come after all others, whatever the clocks say."""
 
@@ -72,7 +74,9 @@ def _stations(sought: Sought, finding: Finding) -> Iterable[Operation]:
     for op in view.operations:
         if not view.before(op):
             continue
-        touched = {*op.inputs, *op.outputs, *op.supersedes, *(d.target for d in op.decisions)}
+        touched = {*op.outputs, *op.supersedes, *(d.target for d in op.decisions)}
+        if op.step not in _OF_A_TURN:
+            touched.update(op.inputs)
         if touched & lineage and op.step not in READS:
             yield op
     for key in finding.decisive:

@@ -15,7 +15,7 @@ from memtrace_collector.graph.questions.shapes import time_json
 from memtrace_collector.graph.receipt import Read
 from memtrace_otel import semconv, variables
 
-MAX_CHANGES, MAX_DECISIONS, MAX_HELD = 6, 12, 40
+MAX_CHANGES, MAX_OTHERS, MAX_DECISIONS, MAX_HELD = 6, 12, 12, 40
 _STORED = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
 _SOURCES = (semconv.KIND_MESSAGE, semconv.KIND_FACT, *_STORED)
 _KEPT = {
@@ -27,11 +27,13 @@ _KEPT = {
     "assembly": "The prompt it made has it.",
     "answer": "The reply says it.",
 }
-_BEFORE_LOSS = {
-    "changed": "What it made says something else; another value went on.",
-    "lost": "Nothing that it made says it.",
+_BESIDE = {
+    "retrieval": "It delivered other values; the right one took another way.",
+    "answer": "The reply does not say it.",
 }
+_BESIDE_ELSE = "What it made says something else; the right value took another way."
 _AFTER_LOSS = {
+    "kept": "It made nothing of it: the information was lost before.",
     "changed": "It worked with what was left: the information was lost before.",
     "lost": "Nothing that it was given says it: the information was lost before.",
 }
@@ -53,7 +55,8 @@ class Known:
 
 def hops_json(verdict: Mapping[str, Any], known: Known, shown: Shown) -> list[Json]:
     """The path of a verdict (JSON form), each hop with ``is_stored`` (its operation is known),
-    ``because`` (why it has its outcome), ``changes``, ``decisions``, ``read``, ``context``."""
+    ``because`` (why it has its outcome), ``changes``, ``others`` (what else it made),
+    ``decisions``, ``other_decisions`` (how many), ``read``, ``context``."""
     hops = verdict.get("path") or []
     first = next((place for place, hop in enumerate(hops) if hop["decisive"]), len(hops))
     return [
@@ -97,21 +100,25 @@ def _hop_json(
         "step": "",
         "error": "",
         "changes": [_loss_json(loss, hop, shown) for loss in losses] or _versions(hop, shown),
+        "others": [],
         "decisions": [],
+        "other_decisions": 0,
         "read": None,
         "context": None,
     }
     if operation is None:
         return result
     missed = [] if is_after else _missed(losses)
+    made, others = _made(hop, operation)
     return result | {
         "system": operation.system,
         "graph_id": operation.graph_id,
         "step": operation.step,
         "error": operation.error_type,
         "changes": [_loss_json(loss, hop, shown) for loss in losses]
-        or [shown.change(*pair) for pair in _pairs(hop, operation, shown)],
-        "decisions": [_decision_json(each, shown) for each in operation.decisions[:MAX_DECISIONS]],
+        or [shown.change(_made_from(operation, ref, shown), ref) for ref in made],
+        "others": [shown.value(ref, MAX_CANDIDATE) for ref in others],
+        **_decisions_json(operation.decisions, shown),
         "read": read_json(operation, known.reads.get(operation.key), shown, missed)
         if operation.delivered or operation.dropped
         else None,
@@ -123,11 +130,13 @@ def _because(hop: Json, is_after: bool) -> str:
     outcome, kind = hop["outcome"], hop["kind"]
     if outcome == "unknown":
         return _UNKNOWN
-    if outcome == "kept":
-        return _KEPT.get(kind, "")
     if hop["decisive"]:
         return _DECISIVE.get(outcome, "")
-    return (_AFTER_LOSS if is_after else _BEFORE_LOSS).get(outcome, "")
+    if is_after and (outcome != "kept" or kind == "decision"):
+        return _AFTER_LOSS.get(outcome, "")
+    if outcome == "kept":
+        return _KEPT.get(kind, "")
+    return _BESIDE.get(kind, _BESIDE_ELSE)
 
 
 def _loss_json(loss: Mapping[str, Any], hop: Json, shown: Shown) -> Json:
@@ -140,14 +149,15 @@ def _versions(hop: Json, shown: Shown) -> list[Json]:
     return [shown.change(None, ref) for ref in hop["versions"][:MAX_CHANGES]]
 
 
-def _pairs(hop: Json, operation: Operation, shown: Shown) -> list[tuple[str | None, str]]:
-    """What it made, each beside what it was made from."""
+def _made(hop: Json, operation: Operation) -> tuple[list[str], list[str]]:
+    """What it made that tells something of the needed information (the first of all when nothing
+    does), and what else. Prompts and what was read are shown apart."""
     if operation.delivered or operation.dropped:
-        return []
+        return [], []
     made = [ref for ref in operation.outputs if _kind(ref) != semconv.KIND_CONTEXT]
-    telling = [ref for ref in hop["versions"] if ref in made]
-    kept = first_of(made, telling, MAX_CHANGES)
-    return [(_made_from(operation, ref, shown), ref) for ref in kept]
+    about = [ref for ref in made if ref in hop["versions"]]
+    telling = (about or made[:1])[:MAX_CHANGES]
+    return telling, [ref for ref in made if ref not in telling][:MAX_OTHERS]
 
 
 def _made_from(operation: Operation, made: str, shown: Shown) -> str | None:
@@ -167,6 +177,20 @@ def _missed(losses: Sequence[Mapping[str, Any]]) -> list[str]:
     return [ref for ref in found if ref and _kind(ref) in _STORED]
 
 
+def _decisions_json(decisions: Sequence[Decision], shown: Shown) -> Json:
+    """Those about a right or wrong value or its record; the others are counted."""
+    records = {variables.record_of(ref) for ref in (*shown.right, *shown.wrong)}
+    telling = [
+        each
+        for each in decisions
+        if any(ref and variables.record_of(ref) in records for ref in (each.fact, each.target))
+    ][:MAX_DECISIONS]
+    return {
+        "decisions": [_decision_json(each, shown) for each in telling],
+        "other_decisions": len(decisions) - len(telling),
+    }
+
+
 def _decision_json(decision: Decision, shown: Shown) -> Json:
     return {
         "fact": shown.value(decision.fact) if decision.fact else None,
@@ -180,7 +204,7 @@ def _context_json(operation: Operation, known: Known, shown: Shown) -> Json | No
     """What the model was given: the prompts, the values in them, and those left out."""
     if operation.step not in (semconv.STEP_ASSEMBLE, semconv.STEP_ANSWER):
         return None
-    named = (*operation.outputs, *operation.inputs)
+    named = (*operation.outputs, *operation.inputs, *operation.shown)
     prompts = list(dict.fromkeys(ref for ref in named if _kind(ref) == semconv.KIND_CONTEXT))
     quoted = [
         ref for each in prompts if each in known.values

@@ -8,7 +8,7 @@ from typing import Any
 
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.word_diff import SAME, word_diff
+from memtrace_collector.graph.word_diff import REMOVED, SAME, Segment, word_diff
 from memtrace_otel import semconv, variables
 
 MAX_VALUE, MAX_CANDIDATE, MAX_PROMPT = 8_000, 600, 20_000
@@ -16,8 +16,10 @@ MAX_VALUE, MAX_CANDIDATE, MAX_PROMPT = 8_000, 600, 20_000
 RIGHT, WRONG, OTHER = "right", "wrong", ""
 """Holds what was needed; took its place; neither, or nobody knows."""
 CAPTURED, NOT_CAPTURED, DELETED = "captured", "not captured", "deleted"
-_ALIKE = 0.3
-"""Share of the longer text that is the same in both, from which on they are compared by words."""
+OUTSIDE = "outside"
+"""Kind of a segment of the first text around what became the second."""
+_ALIKE = 0.4
+"""Share of the shorter text that is the same in both, from which on they are compared by words."""
 _MARKED = 4
 """Characters of the shortest text that is looked for in a prompt."""
 
@@ -80,10 +82,11 @@ class Shown:
             return None
         segments = word_diff(old[:MAX_VALUE], new[:MAX_VALUE])
         same = sum(len(part.text) for part in segments if part.kind == SAME)
-        is_one_record = variables.record_of(before) == variables.record_of(after)
-        if not is_one_record and same < _ALIKE * max(len(old), len(new)):
+        if variables.record_of(before) == variables.record_of(after):
+            return [part._asdict() for part in segments]
+        if same < _ALIKE * min(len(old), len(new)):
             return None
-        return [part._asdict() for part in segments]
+        return [part._asdict() for part in _taken_out(segments)]
 
     def _parts(self, text: str) -> Iterator[Json]:
         at = 0
@@ -121,6 +124,16 @@ def first_of(refs: Sequence[str], wanted: Iterable[str], limit: int) -> list[str
     room = max(0, limit - len(kept))
     kept.update([ref for ref in refs if ref not in kept][:room])
     return [ref for ref in refs if ref in kept][:limit]
+
+
+def _taken_out(segments: Sequence[Segment]) -> list[Segment]:
+    """Where the second text was made from a part of the first, the rest was not removed."""
+    same = [place for place, part in enumerate(segments) if part.kind == SAME]
+    first, last = same[0], same[-1]
+    return [
+        Segment(part.text, OUTSIDE) if part.kind == REMOVED and not first < place < last else part
+        for place, part in enumerate(segments)
+    ]
 
 
 def _found_in(text: str, marked: Iterable[tuple[str, str]]) -> list[tuple[int, int, str]]:
