@@ -234,6 +234,20 @@ _ATTRIBUTION = (
         "What people said of verdicts: confirmed, or the part that they corrected.",
         agreement=one_of("confirmed operation type stage"),
     ),
+    counter("memtrace.judgements.withdrawn", "{judgement}", "Judgements that were taken back."),
+    counter(
+        "memtrace.judgements.outdated",
+        "{verdict}",
+        "Findings that differ from what a person judged: they stand beside the judgement.",
+    ),
+    fleet_gauge(
+        "memtrace.judged",
+        "{case}",
+        "Flagged answers whose verdict a person judged, by stage of what the machine finds and by"
+        " how far they agree.",
+        stage=values.STAGE,
+        agreement=one_of("confirmed operation type stage"),
+    ),
     counter(
         "memtrace.replays",
         "{verdict}",
