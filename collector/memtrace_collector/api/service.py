@@ -14,7 +14,9 @@ from memtrace_collector.api.explorer.catalog import VIEWS
 from memtrace_collector.api.exploring import Stores, explore, invariants_found
 from memtrace_collector.api.flagging import flag_request
 from memtrace_collector.api.questions import GRAPH_FORMATS, Json, Replaying
+from memtrace_collector.attribution.judging import judged, label
 from memtrace_collector.attribution.judging.said import Said
+from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import render
 from memtrace_collector.graph.ancestry import ancestry
@@ -177,6 +179,10 @@ class Service:
         requests = [self._work.request_at(item) for item in sorted(set(positions.values()))]
         if case.flag.origin:
             requests.append(_flag_of_case(case, redact))
+            wanted.update(span_keys(requests[-1]))
+        verdict = self._cases.verdict(case_id(case.answer))
+        if verdict is not None and judged.is_judged(verdict):
+            requests.append(label.request(verdict))
             wanted.update(span_keys(requests[-1]))
         return to_json(case_slice(requests, wanted, part.gapless, redact=redact))
 
