@@ -87,7 +87,7 @@ def read(path: Path, *, evidence: bool = True, keep_non_memory: bool = False) ->
     Raises:
         DamagedError: the file is no such export.
     """
-    document = _document(path)
+    document = read_document(path)
     try:
         request = smartcomment.to_request(document)
     except smartcomment.NotSmartcommentError as error:
@@ -142,7 +142,12 @@ def _metadata(document: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _document(path: Path) -> Json:
+def read_document(path: Path) -> Json:
+    """The JSON object in a file.
+
+    Raises:
+        DamagedError: there is none.
+    """
     try:
         document = json.loads(path.read_bytes().decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:

@@ -18,6 +18,7 @@ from memtrace_collector.bench.folder import RunFolder
 from memtrace_collector.bench.planning.plan import CONTROL
 from memtrace_collector.bench.running import OnCase, interpreters
 from memtrace_collector.bench.score import CONFIDENT
+from memtrace_collector.commands.bench_export import export_benchmark
 from memtrace_collector.commands.bench_import import import_benchmark
 from memtrace_collector.commands.options import format_option
 from memtrace_collector.commands.output import (
@@ -44,6 +45,7 @@ def bench() -> None:
 
 
 bench.add_command(import_benchmark)
+bench.add_command(export_benchmark)
 
 
 @bench.command()
