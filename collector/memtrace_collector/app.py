@@ -24,13 +24,13 @@ from memtrace_collector.api.questions import Json
 from memtrace_collector.api.service import Service
 from memtrace_collector.config import Config, is_database, store_folder
 from memtrace_collector.errors import UnreachableError
-from memtrace_collector.exporter.outbox import OutboxSender
+from memtrace_collector.exporter.outbox import OutboxSender, tell_nobody
 from memtrace_collector.processor.forwarder import Forwarder, Stores
 from memtrace_collector.receiver.limits import Limits
 from memtrace_collector.receiver.server import Listen, ListenError, ReceiverServer
 from memtrace_collector.runtime import gauges
 from memtrace_collector.runtime.data_folder import DataFolder
-from memtrace_collector.runtime.destination import open_destination
+from memtrace_collector.runtime.destination import open_destination, open_readback
 from memtrace_collector.runtime.judges import Judges
 from memtrace_collector.runtime.keeping import log_retention
 from memtrace_collector.runtime.logless import LoglessData
@@ -207,7 +207,17 @@ class App:
         parts.callback(self._close, destination.close)
         if self._role.works:
             only = "" if is_database(self._config.store) else ONLY_WORKER
-            sender = OutboxSender(tenants.outboxes, destination, name=only, metrics=telemetry)
+            readback = open_readback(DESTINATION, forward, telemetry)
+            if readback is not None:
+                parts.callback(self._close, readback.close)
+                self._run(parts, Stage("read-back", readback.run))
+            sender = OutboxSender(
+                tenants.outboxes,
+                destination,
+                name=only,
+                delivered=readback.offer if readback else tell_nobody,
+                metrics=telemetry,
+            )
             self._run(parts, Stage("outbox", sender.run))
             self._drain(parts, "outbox", lambda: sender.is_held_up or sender.is_empty())
         if not self._role.receives or isinstance(data, LoglessData):

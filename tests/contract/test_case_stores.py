@@ -201,6 +201,26 @@ def test_rows_that_were_given_up_are_listed_and_can_be_tried_again(store: CaseSt
     assert [item.id for item in store.outbox_due(7)] == ["d", "a"]
 
 
+def test_what_was_delivered_and_is_not_seen_is_sent_again_or_given_up(store: CaseStore) -> None:
+    store.enqueue([entry("a"), entry("b"), entry("waiting")])
+    for name in ("a", "b"):
+        store.outbox_take("one", 1, 99)
+        store.outbox_delivered(name, 2)
+    assert store.outbox_not_seen("a", "not seen", 5)
+    assert store.outbox_not_seen("b", "not seen again", None)
+    assert not store.outbox_not_seen("waiting", "not seen", 5), "it was never delivered"
+    assert not store.outbox_not_seen("b", "not seen", 5), "it was given up"
+    assert not store.for_tenant("else").outbox_not_seen("a", "not seen", 5)
+    (again,) = [row for row in store.outbox_take("two", 5, 20, 9) if row.id == "a"]
+    assert (again.payload, again.last_error) == (b"\x00bytes", "not seen")
+    assert [(row.id, row.last_error) for row in store.outbox_abandoned()] == [
+        ("b", "not seen again")
+    ]
+    store.outbox_delivered("a", 6)
+    store.outbox_forget(7)
+    assert not store.outbox_not_seen("a", "not seen", 8), "its payload was dropped"
+
+
 @pytest.mark.fault("F1")
 def test_a_row_is_in_the_hands_of_one_sender_until_the_lease_ends(store: CaseStore) -> None:
     store.enqueue([entry("later", 5), entry("now", 1), entry("far", 99), entry("x", 0, "other")])

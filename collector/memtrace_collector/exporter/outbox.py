@@ -44,6 +44,8 @@ class Entry(Protocol):
     def payload(self) -> bytes: ...
     @property
     def attempts(self) -> int: ...
+    @property
+    def last_error(self) -> str: ...
 
 
 class Outbox(Protocol):
@@ -59,6 +61,9 @@ class Outbox(Protocol):
     def outbox_failed(
         self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = ...
     ) -> None: ...
+    def outbox_not_seen(
+        self, entry_id: str, reason: str, retry_at_ns: int | None, destination: str = ...
+    ) -> bool: ...
     def outbox_forget(self, before_ns: int, limit: int = ...) -> int: ...
 
 
@@ -68,6 +73,10 @@ class Destination(Protocol):
     @property
     def name(self) -> str: ...
     def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
+
+
+def tell_nobody(outbox: Outbox, entry: Entry) -> None:
+    """Of what was delivered."""
 
 
 class OutboxSender:
@@ -82,6 +91,7 @@ class OutboxSender:
         give_up_days: how long a row is tried, counted in the back-offs behind it.
         name: of the only sender that these outboxes ever have for the destination: after a
             restart it goes on with what it had. Empty: there may be others.
+        delivered: told of each row that the destination took.
     """
 
     def __init__(
@@ -92,6 +102,7 @@ class OutboxSender:
         clock_ns: Callable[[], int] = time.time_ns,
         give_up_days: float = GIVE_UP_DAYS,
         name: str = "",
+        delivered: Callable[[Outbox, Entry], None] = tell_nobody,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._outboxes = outboxes
@@ -99,6 +110,7 @@ class OutboxSender:
         self._destination = destination
         self._clock_ns = clock_ns
         self._max_attempts = attempts_within(give_up_days * 86_400)
+        self._delivered = delivered
         self._metrics = metrics
         self._forget_at_ns = 0
         self.is_held_up = False
@@ -174,6 +186,7 @@ class OutboxSender:
         self.is_held_up = delivery.outcome == "retry"
         if delivery.outcome == "delivered":
             outbox.outbox_delivered(entry.id, self._clock_ns(), self._destination.name)
+            self._delivered(outbox, entry)
         elif delivery.outcome == "refused":
             self._abandon(outbox, entry, delivery.message)
         else:

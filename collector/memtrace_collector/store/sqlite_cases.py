@@ -89,6 +89,11 @@ _TENANTS = (
 )
 
 
+_NOT_SEEN = (
+    "UPDATE outbox SET state = ?, last_error = ?, leased_until_ns = 0,"
+    " not_before_ns = ifnull(?, not_before_ns) WHERE tenant = ? AND destination = ? AND id = ?"
+    " AND state = 'delivered' AND payload <> x''"
+)
 class SqliteCaseStore(SqliteCaseQueue):
     """Implements :class:`~memtrace_collector.store.base.CaseStore` for one tenant."""
 
@@ -252,6 +257,20 @@ class SqliteCaseStore(SqliteCaseQueue):
             f"{_ROWS} ORDER BY number LIMIT ?", (self.tenant, ABANDONED, limit)
         )
         return [_entry(row) for row in rows]
+    def outbox_not_seen(
+        self,
+        entry_id: str,
+        reason: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> bool:
+        state = ABANDONED if retry_at_ns is None else PENDING
+        with self._connections.transaction() as connection:
+            changed = connection.execute(
+                _NOT_SEEN, (state, reason, retry_at_ns, self.tenant, destination, entry_id)
+            ).rowcount
+        return bool(changed)
+
 
     def outbox_reopen(self, now_ns: int) -> int:
         with self._connections.transaction() as connection:

@@ -106,6 +106,11 @@ _REOPEN = (
     " WHERE tenant = %s AND state = 'abandoned'"
 )
 _FORGET = """
+_NOT_SEEN = (
+    "UPDATE outbox SET state = %s, last_error = %s, leased_until_ns = 0,"
+    " not_before_ns = coalesce(%s, not_before_ns)"
+    " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'delivered' AND payload <> ''"
+)
 WITH kept AS (
   SELECT destination, id FROM outbox WHERE tenant = %(tenant)s AND state = 'delivered'
      AND payload <> '' AND delivered_ns < %(before)s
@@ -277,6 +282,17 @@ class PostgresCaseStore(PostgresCaseQueue):
 
     def outbox_reopen(self, now_ns: int) -> int:
         return self._database.change(_REOPEN, (now_ns, self._tenant))
+    def outbox_not_seen(
+        self,
+        entry_id: str,
+        reason: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> bool:
+        state = ABANDONED if retry_at_ns is None else PENDING
+        found = (state, keys.name_bytes(reason), retry_at_ns)
+        return bool(self._database.change(_NOT_SEEN, (*found, self._tenant, destination, entry_id)))
+
 
     def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
         parameters = {"tenant": self._tenant, "before": before_ns, "limit": limit}
