@@ -7,13 +7,11 @@ from typing import NamedTuple
 
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Operation
-from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.terms import terms
 from memtrace_otel import semconv, variables
 
 INJECTED, NOT_INJECTED, CUT = "injected", "returned, not injected", "cut"
 RETURNED = "returned"
-MAX_FOUND = 5
 _PROMPTING = frozenset((semconv.STEP_ASSEMBLE, semconv.STEP_ANSWER))
 
 
@@ -71,17 +69,6 @@ def matching_records(case: Case, what: str) -> list[str]:
     refs = (item.ref for read in receipt(case) for item in read.candidates)
     found = [ref for ref in refs if needle in case.texts.get(ref, "").casefold()]
     return list(dict.fromkeys(map(variables.record_of, found)))
-
-
-def search_records(reader: GraphReader, case: Case, text: str) -> list[str]:
-    """The stored records, of all graphs the answer could read, that match a text best."""
-    kinds = (semconv.KIND_MEMORY, semconv.KIND_DOCUMENT)
-    found = [
-        variables.record_of(value.ref)
-        for graph_id in sorted(case.readable_graphs)
-        for value in reader.search_values(graph_id, text, kinds, MAX_FOUND)
-    ]
-    return list(dict.fromkeys(found))[:MAX_FOUND]
 
 
 class _Wording:

@@ -70,6 +70,15 @@ def leads(text: str, limit: int) -> list[str]:
     ]
 
 
+def share_of(wanted_text: str, text: str, limit: int = 40) -> float:
+    """The share of the telling words of one text that another has; of short words alone all of
+    them count."""
+    telling = leads(wanted_text, limit) or [each.lead for each in wanted(wanted_text, limit)]
+    words = set(terms(text))
+    had = sum(any(word.startswith(lead) for word in words) for lead in telling)
+    return had / len(telling) if telling else 0.0
+
+
 def _lead(term: str) -> tuple[str, bool]:
     if not term.isascii() or not term.isalpha() or len(term) < _OPEN_FROM:
         return term, False

@@ -56,4 +56,3 @@ def test_a_record_is_found_by_its_name_its_version_or_its_text() -> None:
     assert receipt.matching_records(case, refs[2]) == ["mem:stub:3"]
     assert receipt.matching_records(case, "LIKES TEA") == ["mem:stub:2"]
     assert receipt.matching_records(case, "coffee") == []
-    assert receipt.search_records(script.store(), case, "barber Rome")[0] == "mem:stub:3"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import msgspec
 
 from memtrace_collector.graph import content, receipt
-from memtrace_collector.graph.case import Case, Write
+from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Operation
-from memtrace_collector.graph.history import current_at, is_deleted
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.answered import MAX_NESTED, Found, Paged, Texts, each
 from memtrace_collector.graph.questions.answers import case_of
 from memtrace_collector.graph.questions.arguments import Answer, Record
 from memtrace_collector.graph.questions.operations import operation_at, values_of
+from memtrace_collector.graph.questions.recalled import (
+    Recalled,
+    fate,
+    recalled,
+    state,
+)
 from memtrace_collector.graph.questions.shapes import (
     Json,
     operation_json,
@@ -65,13 +70,14 @@ def why(reader: GraphReader, answer: str, about: str, texts: Texts) -> Found[Rea
     """
     case = case_of(reader, answer)
     reads = receipt.receipt(case)
+    lookups = Lookups(reader)
     said = next((case.texts[ref] for ref in case.answer.outputs if ref in case.texts), None)
     head = {
         "answer": span_json(case.answer.key),
         "graph_id": case.answer.graph_id,
         "text": texts.one(said),
         "lineage": case.lineage,
-        "about": _about_json(case, about, reads, _histories_of(reader, case, about))
+        "about": about_json(lookups, case, recalled(lookups, case, reads, about), texts)
         if about
         else None,
     }
@@ -108,82 +114,49 @@ def ask_rank(reader: GraphReader, given: Rank, texts: Texts) -> Found[Read]:
     return rank(reader, given.record, given.span, texts)
 
 
-def _outcome(item: Candidate) -> str:
-    """What became of a candidate, in words."""
+def outcome_of(item: Candidate) -> str:
+    """What became of a candidate, in a few words."""
     return f"{CUT}: {item.reason}" if item.outcome == CUT else item.outcome
 
 
-def _about_json(
-    case: Case, what: str, reads: Sequence[Read], histories: Mapping[str, Sequence[Write]]
-) -> Json:
-    """Why ``what`` was recalled, or was not. ``histories``: the records that it means, best
-    match first, each with its writes in order."""
-    says = [
-        line
-        for record, writes in histories.items()
-        for line in _about_record(case, record, reads, writes)
-    ]
-    if not histories:
-        says = [f"nothing that was recorded for this owner matches {what!r}"]
-    return {"what": what, "records": list(histories), "says": says}
+def about_json(lookups: Lookups, case: Case, found: Recalled, texts: Texts) -> Json:
+    """Why something was recalled, or was not. ``says``: for a terminal, all of it."""
+    refs = {ref for told in found.told for ref in (told.ref, *told.beaten_by) if ref}
+    graph_ids = (*(told.graph_id for told in found.told if told.graph_id), *case.readable_graphs)
+    values = values_of(lookups.reader, graph_ids, refs) if refs else {}
 
+    def text_of(ref: str) -> Any:
+        return texts.one(content.plain_text(values[ref])) if ref in values else None
 
-def _histories_of(reader: GraphReader, case: Case, what: str) -> dict[str, tuple[Write, ...]]:
-    """The records that ``what`` means, best match first, with their writes."""
-    if not what:
-        return {}
-    found = receipt.matching_records(case, what)
-    records = found or receipt.search_records(reader, case, what)
-    lookups = Lookups(reader)
-    graph_ids = (case.answer.graph_id, *sorted(case.readable_graphs))
     return {
-        record: next(filter(None, (lookups.history(g, record) for g in graph_ids)), ())
-        for record in records
+        "what": found.what,
+        "records": [told.record for told in found.told if told.is_record],
+        "says": list(_lines(found)),
+        "found": [
+            {
+                "record": told.record,
+                "ref": told.ref,
+                "graph_id": told.graph_id,
+                "outcome": told.outcome,
+                "text": text_of(told.ref),
+                "says": [
+                    {"text": line.text, "span": line.operation and span_json(line.operation)}
+                    for line in told.says
+                ],
+                "beaten_by": [{"ref": ref, "text": text_of(ref)} for ref in told.beaten_by],
+            }
+            for told in found.told
+        ],
     }
 
 
-def _about_record(
-    case: Case, record: str, reads: Sequence[Read], writes: Sequence[Write]
-) -> Iterator[str]:
-    yield f"{record}:"
-    for read in reads:
-        where = f"  {read.operation.name} {read.operation.key}"
-        met = read.of_record(record)
-        yield from (f"{where}: {_fate(read.operation, item)}" for item in met)
-        if not met:
-            yield f"{where}: not a candidate"
-    if not reads:
-        yield "  no read was recorded for this answer"
-    yield f"  {_state(writes, case.answer.start_ns)}"
-
-
-def _fate(read: Operation, item: Candidate) -> str:
-    rank = "at an unknown rank" if item.rank is None else f"at rank {item.rank}"
-    score = "" if item.score is None else f" with {item.score:.3f}"
-    bar = f"; {_bar(read)}" if item.outcome == CUT else ""
-    return f"{_outcome(item)} {rank}{score}{bar}"
-
-
-def _bar(read: Operation) -> str:
-    """What a candidate of this read had to beat, in words."""
-    if not read.delivered:
-        return "nothing was returned"
-    last = read.delivered[-1]
-    score = read.score_of(last)
-    with_score = "" if score is None else f" with {score:.3f}"
-    return f"the last that was returned is {last}{with_score}"
-
-
-def _state(writes: Sequence[Write], at_ns: int) -> str:
-    if not writes:
-        return "nobody was seen to write it"
-    current = current_at(writes, at_ns)
-    if current is None:
-        return f"it was first written after this answer, {time_json(writes[0].operation.start_ns)}"
-    when = time_json(current.operation.start_ns)
-    if is_deleted(current.version):
-        return f"it had been deleted {when} by {current.operation.key}"
-    return f"current then was {current.version}, written {when} by {current.operation.key}"
+def _lines(found: Recalled) -> Iterator[str]:
+    if found.says:
+        yield found.says
+    for told in found.told:
+        yield f"{told.record}:"
+        for line in told.says:
+            yield f"  {line.text}" + (f" ({line.operation})" if line.operation else "")
 
 
 def _read_json(case: Case, read: Read, texts: Texts) -> Json:
@@ -205,7 +178,7 @@ def _candidate_json(case: Case, read: Operation, item: Candidate, texts: Texts) 
         "ref": item.ref,
         "rank": item.rank,
         "score": item.score,
-        "outcome": _outcome(item),
+        "outcome": outcome_of(item),
         "used": item.used,
         "beaten_by": list(read.delivered) if item.outcome == CUT else [],
         "text": texts.one(case.texts.get(item.ref)),
@@ -225,13 +198,13 @@ def _rank_json(lookups: Lookups, read: Read, record: str, texts: Texts) -> Json:
                 "ref": item.ref,
                 "rank": item.rank,
                 "score": item.score,
-                "outcome": _outcome(item),
+                "outcome": outcome_of(item),
                 "used": item.used,
             }
             for item in met
         ],
-        "says": [_fate(operation, item) for item in met] or ["not a candidate of this read"],
-        "state": _state(writes, operation.start_ns),
+        "says": [fate(operation, item) for item in met] or ["not a candidate of this read"],
+        "state": state(writes, operation.start_ns),
         "limits": dict(operation.limits),
         "score_kind": operation.score_kind,
         "above": _above_json(lookups, operation, met, texts),
