@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_collector.api.explorer import failure, failures, graphs, record
+from memtrace_collector.api.explorer import drawing, failure, failures, graphs, record
 from memtrace_collector.api.explorer.view import View
 
 VIEWS: Mapping[str, View] = {
     "answer": failure.answer,
     "failure": failure.failure,
     "failures": failures.failures,
+    "graph": drawing.drawing,
     "graphs": graphs.graphs,
     "record": record.record,
 }

@@ -17,7 +17,7 @@ function filled(node, properties, children) {
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === "") continue;
     node.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
