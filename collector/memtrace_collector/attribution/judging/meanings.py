@@ -1,0 +1,47 @@
+"""What each stage and type of error means, in one sentence, for whoever judges by hand."""
+
+from __future__ import annotations
+
+STAGE_MEANINGS = {
+    "ingest": "On its way in: before anything was made of it.",
+    "extraction": "Between what was said and the first record that holds it.",
+    "update": "A record that held it was changed, or was not changed when it should have been.",
+    "deletion": "A record that held it was deleted, or should have been and was not.",
+    "retrieval": "Memory held it, and the search for this answer did not bring it.",
+    "assembly": "It was found, and the prompt did not have it as it should.",
+    "response": "The prompt had what was needed, and the reply is wrong all the same.",
+    "not_memory": "Memory is not at fault.",
+    "unknown": "It cannot be told.",
+}
+TYPE_MEANINGS = {
+    "never_told": "Nobody ever said it before the answer, so memory could not know.",
+    "lost_at_ingest": "The source said it, and what was kept of that message or document does not.",
+    "wrong_graph": "It was written into the memory of somebody else than the one who asks.",
+    "omission": "A message that says it was read, and no fact was made about it.",
+    "distortion": "A fact was made about it and says something else: a time, a name, a number.",
+    "invented": "The wrong value comes from a fact that no message supports.",
+    "not_stored": "A right fact was made, and no record ever held it.",
+    "not_updated": "The new value was stored beside the old one, which it should have replaced.",
+    "overwritten": "The record that held it was replaced by another fact.",
+    "merged_wrong": "The record that held it was written anew, and the new text is wrong.",
+    "compacted_away": "It went when memory was summarised, merged or trimmed.",
+    "wrongly_deleted": "The record that held it was deleted, or expired, before it was needed.",
+    "not_deleted": "Memory was asked to forget something, kept it and used it.",
+    "not_searched": "Memory was not searched for this answer at all.",
+    "wrong_scope": "The search looked in another place, or brought somebody else's record.",
+    "bad_query": "The query was written by a model and lost what the user's words had.",
+    "not_retrieved": "It was in memory, and the search never considered it.",
+    "ranked_out": "The search considered it and cut it: too low a rank or score.",
+    "stale_retrieved": "An older version of the record was delivered than the current one.",
+    "cut_from_context": "It was delivered and did not make it into the prompt.",
+    "garbled_in_context": "It is in the prompt without what makes it right, such as its date.",
+    "wrong_abstention": "The prompt says it, and the reply declines to answer.",
+    "distracted": "The reply tells something else that stands in the prompt.",
+    "wrong_reasoning": "The reply builds on the right item and draws the wrong conclusion.",
+    "ignored_context": "The prompt says it, and what the reply says stands nowhere in the prompt.",
+    "hallucinated": "Nothing said it, and the reply made something up instead of declining.",
+    "bad_reference": "The expected answer is wrong: what was said supports the reply.",
+    "bad_judge": "The reply is right: whoever said that it is wrong, is.",
+    "unrelated": "Something else failed, such as a tool; or the question needs nothing remembered.",
+    "insufficient_evidence": "What is recorded does not show which operation failed.",
+}
