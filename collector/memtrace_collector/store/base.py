@@ -325,6 +325,19 @@ class CaseStore(CaseQueue, VerdictStore, Protocol):
         """``retry_at_ns=None``: given up, kept with its reason and counted."""
         ...
 
+    def outbox_not_seen(
+        self,
+        entry_id: str,
+        reason: str,
+        retry_at_ns: int | None,
+        destination: str = DEFAULT_DESTINATION,
+    ) -> bool:
+        """What was delivered cannot be seen at its destination: due again, with the reason as its
+        last error, or (``retry_at_ns=None``) given up. False, and no change, when it is not there
+        any more, not delivered, or without its payload.
+        """
+        ...
+
     def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
         """Rows that were given up, of every destination, as they were put."""
         ...
@@ -343,16 +356,3 @@ class CaseStore(CaseQueue, VerdictStore, Protocol):
         ...
 
     def close(self) -> None: ...
-    def outbox_not_seen(
-        self,
-        entry_id: str,
-        reason: str,
-        retry_at_ns: int | None,
-        destination: str = DEFAULT_DESTINATION,
-    ) -> bool:
-        """What was delivered cannot be seen at its destination: due again, with the reason as its
-        last error, or (``retry_at_ns=None``) given up. False, and no change, when it is not there
-        any more, not delivered, or without its payload.
-        """
-        ...
-

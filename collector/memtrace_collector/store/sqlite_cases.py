@@ -84,16 +84,16 @@ _FORGET = (
     " AND state = 'delivered' AND payload <> x'' AND delivered_ns < ?"
     " ORDER BY delivered_ns LIMIT ?)"
 )
-_TENANTS = (
-    "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
-)
-
-
 _NOT_SEEN = (
     "UPDATE outbox SET state = ?, last_error = ?, leased_until_ns = 0,"
     " not_before_ns = ifnull(?, not_before_ns) WHERE tenant = ? AND destination = ? AND id = ?"
     " AND state = 'delivered' AND payload <> x''"
 )
+_TENANTS = (
+    "SELECT tenant FROM task UNION SELECT tenant FROM verdict UNION SELECT tenant FROM outbox"
+)
+
+
 class SqliteCaseStore(SqliteCaseQueue):
     """Implements :class:`~memtrace_collector.store.base.CaseStore` for one tenant."""
 
@@ -252,11 +252,6 @@ class SqliteCaseStore(SqliteCaseQueue):
                 (state, error, retry_at_ns, self.tenant, destination, entry_id, PENDING),
             )
 
-    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
-        rows = self._connections.query(
-            f"{_ROWS} ORDER BY number LIMIT ?", (self.tenant, ABANDONED, limit)
-        )
-        return [_entry(row) for row in rows]
     def outbox_not_seen(
         self,
         entry_id: str,
@@ -271,6 +266,11 @@ class SqliteCaseStore(SqliteCaseQueue):
             ).rowcount
         return bool(changed)
 
+    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
+        rows = self._connections.query(
+            f"{_ROWS} ORDER BY number LIMIT ?", (self.tenant, ABANDONED, limit)
+        )
+        return [_entry(row) for row in rows]
 
     def outbox_reopen(self, now_ns: int) -> int:
         with self._connections.transaction() as connection:

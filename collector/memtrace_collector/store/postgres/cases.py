@@ -101,16 +101,16 @@ _FAILED = (
     " not_before_ns = coalesce(%s, not_before_ns)"
     " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
 )
-_REOPEN = (
-    "UPDATE outbox SET state = 'pending', attempts = 0, last_error = '', not_before_ns = %s"
-    " WHERE tenant = %s AND state = 'abandoned'"
-)
-_FORGET = """
 _NOT_SEEN = (
     "UPDATE outbox SET state = %s, last_error = %s, leased_until_ns = 0,"
     " not_before_ns = coalesce(%s, not_before_ns)"
     " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'delivered' AND payload <> ''"
 )
+_REOPEN = (
+    "UPDATE outbox SET state = 'pending', attempts = 0, last_error = '', not_before_ns = %s"
+    " WHERE tenant = %s AND state = 'abandoned'"
+)
+_FORGET = """
 WITH kept AS (
   SELECT destination, id FROM outbox WHERE tenant = %(tenant)s AND state = 'delivered'
      AND payload <> '' AND delivered_ns < %(before)s
@@ -277,11 +277,6 @@ class PostgresCaseStore(PostgresCaseQueue):
         tried = (state, keys.name_bytes(error), retry_at_ns)
         self._database.change(_FAILED, (*tried, self._tenant, destination, entry_id))
 
-    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
-        return [entry_of(row) for row in self._database.query(_GIVEN_UP, (self._tenant, limit))]
-
-    def outbox_reopen(self, now_ns: int) -> int:
-        return self._database.change(_REOPEN, (now_ns, self._tenant))
     def outbox_not_seen(
         self,
         entry_id: str,
@@ -293,6 +288,11 @@ class PostgresCaseStore(PostgresCaseQueue):
         found = (state, keys.name_bytes(reason), retry_at_ns)
         return bool(self._database.change(_NOT_SEEN, (*found, self._tenant, destination, entry_id)))
 
+    def outbox_abandoned(self, limit: int = 1_000) -> list[OutboxEntry]:
+        return [entry_of(row) for row in self._database.query(_GIVEN_UP, (self._tenant, limit))]
+
+    def outbox_reopen(self, now_ns: int) -> int:
+        return self._database.change(_REOPEN, (now_ns, self._tenant))
 
     def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
         parameters = {"tenant": self._tenant, "before": before_ns, "limit": limit}
