@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from memtrace_collector.api.explorer.elements import Elements, Node, elements
@@ -65,6 +65,8 @@ def drawing(stores: Stores, parameters: Parameters) -> Json:
         if window.holds(item) or str(key) in found.words
     ]
     whole = elements(kept, all_there_is.parents, found.words, all_there_is.counts)
+    if of == ANCESTRY:
+        whole = _leading_on(whole, found)
     shown = _nearest(whole, found, window.around)
     texts = all_there_is.texts([node.id for node in shown.nodes if node.kind == VARIABLE])
     return {
@@ -75,6 +77,13 @@ def drawing(stores: Stores, parameters: Parameters) -> Json:
         "left_out": _left_out(len(all_there_is.operations) - len(kept), whole, shown),
         **_drawn(shown, found, texts),
     }
+
+
+def _leading_on(whole: Elements, found: Marks) -> Elements:
+    """Without variables that nothing came of, but for those that marked operations made."""
+    leading = {link.source for link in whole.links}
+    leading |= {link.target for link in whole.links if link.source in found.words}
+    return _only(whole, {n.id for n in whole.nodes if n.kind == OPERATION or n.id in leading})
 
 
 def _nearest(whole: Elements, found: Marks, around: str) -> Elements:
@@ -98,9 +107,13 @@ def _nearest(whole: Elements, found: Marks, around: str) -> Elements:
         fresh = list(dict.fromkeys(fresh))[: limit - len(reached)]
         reached.update(dict.fromkeys(fresh))
         pending.extend(fresh)
+    return _only(whole, reached.keys())
+
+
+def _only(whole: Elements, ids: Collection[str]) -> Elements:
     return Elements(
-        tuple(node for node in whole.nodes if node.id in reached),
-        tuple(link for link in whole.links if {link.source, link.target} <= reached.keys()),
+        tuple(node for node in whole.nodes if node.id in ids),
+        tuple(link for link in whole.links if link.source in ids and link.target in ids),
     )
 
 

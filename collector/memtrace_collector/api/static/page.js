@@ -4,6 +4,7 @@ import { startKeys } from "./lib/keys.js";
 import { startRouter } from "./lib/router.js";
 import { showFailure } from "./views/failure.js";
 import { showFailures } from "./views/failures.js";
+import { showGraph } from "./views/graph.js";
 import { showRecord } from "./views/record.js";
 
 // A view is given the parts and the parameters of its address, and { signal }, which is aborted
@@ -11,6 +12,7 @@ import { showRecord } from "./views/record.js";
 const VIEWS = {
   failures: showFailures,
   failure: showFailure,
+  graph: showGraph,
   record: showRecord,
 };
 

@@ -1,0 +1,52 @@
+// The drawing in tables, for who cannot see it; made when they are opened.
+
+import { element } from "../lib/dom.js";
+import { timeText } from "../lib/format.js";
+import { link } from "../lib/links.js";
+import { graphOf, title } from "./graph_model.js";
+
+const EXCERPT = 140;
+const NAMED = 6;
+
+export function tables(model) {
+  const body = element("div", { class: "scrolls" });
+  const fill = () => {
+    if (!body.childElementCount) body.append(operations(model), variables(model));
+  };
+  return element("details", { class: "graph-tables", id: "graph-tables", ontoggle: fill },
+    element("summary", {}, `The same in tables (${model.nodes.length} nodes, ${model.links.length} edges)`), body);
+}
+
+function operations(model) {
+  const rows = model.nodes.filter((node) => node.kind === "operation").map((node) => [
+    link(node.step, "operation", node.id), said(node), node.system, node.service, timeText(node.time_ns),
+    named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
+  ]);
+  return tableOf("Operations, oldest first", ["Step", "Marks", "System", "Service", "Time", "Came from", "Led to"], rows);
+}
+
+function variables(model) {
+  const rows = model.nodes.filter((node) => node.kind === "variable").map((node) => [
+    ["mem", "doc"].includes(node.of_kind) ? link(title(node), "record", graphOf(node), node.record) : link(title(node), "impact", node.id),
+    said(node), element("span", { dir: "auto" }, shortened(node.text ?? "not captured")), timeText(node.time_ns),
+    named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
+  ]);
+  return tableOf("Variables, oldest first", ["Kind", "Marks", "Text", "Time", "Made by", "Used by"], rows);
+}
+
+function tableOf(caption, header, rows) {
+  return element("table", {},
+    element("caption", {}, caption),
+    element("thead", {}, element("tr", {}, header.map((text) => element("th", { scope: "col" }, text)))),
+    element("tbody", {}, rows.map(([first, ...cells]) => element("tr", {},
+      element("th", { scope: "row" }, first), cells.map((cell) => element("td", {}, cell))))));
+}
+
+const said = (node) => [...node.marks, node.outcome].filter(Boolean).join(", ");
+
+function named(links, other) {
+  const words = links.slice(0, NAMED).map((each) => `${title(other(each))} (${each.relation})`);
+  return [...new Set(words)].join(", ") + (links.length > NAMED ? ` and ${links.length - NAMED} more` : "");
+}
+
+const shortened = (text) => (text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text);
