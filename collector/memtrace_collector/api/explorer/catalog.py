@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memtrace_collector.api.explorer import drawing, failure, failures, graphs, record
+from memtrace_collector.api.explorer import (
+    drawing,
+    failure,
+    failures,
+    graphs,
+    impact,
+    invariants,
+    judging,
+    record,
+    why,
+)
 from memtrace_collector.api.explorer.view import View
 
 VIEWS: Mapping[str, View] = {
@@ -13,5 +23,9 @@ VIEWS: Mapping[str, View] = {
     "failures": failures.failures,
     "graph": drawing.drawing,
     "graphs": graphs.graphs,
+    "impact": impact.impact,
+    "invariants": invariants.invariants,
+    "judging": judging.judging,
     "record": record.record,
+    "why": why.why,
 }

@@ -235,8 +235,8 @@ def _state(earlier: Write | None, write: Write) -> Json | None:
     return {"before": before, "after": after} if before != after else None
 
 
-def _segments(old: str | None, new: str | None) -> list[list[str]] | None:
-    """``[[text, same | removed | added], ...]``; None where there is nothing to compare."""
+def _segments(old: str | None, new: str | None) -> list[Json] | None:
+    """``[{"text", "kind": same | removed | added}]``; None where there is nothing to compare."""
     if old is None or new is None:
         return None
-    return [list(segment) for segment in word_diff(old[:TEXT_CHARS], new[:TEXT_CHARS])]
+    return [segment._asdict() for segment in word_diff(old[:TEXT_CHARS], new[:TEXT_CHARS])]

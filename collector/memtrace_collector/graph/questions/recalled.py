@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.graph import content, receipt
@@ -18,8 +18,8 @@ from memtrace_collector.graph.terms import share_of
 from memtrace_otel import semconv, variables
 
 RETURNED, NOT_CONSIDERED, DELETED, LATER = "returned", "not_considered", "deleted", "later"
-FOREIGN, UNWRITTEN, NEVER_STORED, NOT_SEARCHED = (
-    "foreign", "unwritten", "never_stored", "not_searched",
+FOREIGN, UNWRITTEN, NEVER_STORED, NOT_SEARCHED, REPLACED = (
+    "foreign", "unwritten", "never_stored", "not_searched", "replaced",
 )  # fmt: skip
 MAX_FOUND = 5
 """Records, or messages, that a text may mean."""
@@ -112,20 +112,19 @@ def fate(read: Operation, item: Candidate) -> str:
     return f"{returned}, and it went into the prompt{has[item.used]}"
 
 
-def state(writes: Sequence[Write], at_ns: int) -> str:
-    """What a record was at a moment, as a sentence."""
+def state(writes: Sequence[Write], at_ns: int) -> Sentence:
+    """What a record was at a moment."""
     if not writes:
-        return "nobody was seen to write it"
+        return Sentence("nobody was seen to write it")
     current = current_at(writes, at_ns)
+    by = (current or writes[0]).operation
+    when = time_json(by.start_ns)
     if current is None:
-        return f"it was first written after this answer, {time_json(writes[0].operation.start_ns)}"
-    when = time_json(current.operation.start_ns)
+        return Sentence(f"it was first written after this answer, {when}", by.key)
     if is_deleted(current.version):
-        return f"it had been deleted {when} by {current.operation.key}"
-    return (
-        f"current then was v{writes.index(current) + 1}, {current.version}, "
-        f"written {when} by {current.operation.key}"
-    )
+        return Sentence(f"it had been deleted before this answer, {when}, by {by.name}", by.key)
+    number = writes.index(current) + 1
+    return Sentence(f"it was v{number} then, written {when} by {by.name}", by.key)
 
 
 class _Asked:
@@ -174,17 +173,13 @@ class _Asked:
             return self._tell_candidate(match, graph_id, writes, met)
         if not writes:
             return self._tell_elsewhere(match)
-        current = current_at(writes, self._case.answer.start_ns)
+        at_ns = self._case.answer.start_ns
+        current = current_at(writes, at_ns)
         if current is None:
-            first = writes[0].operation
-            says = f"It was first written after this answer, {time_json(first.start_ns)}."
-            return _told(match, writes[0].version, graph_id, LATER, Sentence(says, first.key))
-        by = current.operation
+            return _told(match, writes[0].version, graph_id, LATER, _whole(state(writes, at_ns)))
         if is_deleted(current.version):
-            says = (
-                f"It had been deleted before this answer, {time_json(by.start_ns)}, by {by.name}."
-            )
-            return _told(match, current.version, graph_id, DELETED, Sentence(says, by.key))
+            ref = match.ref or current.version
+            return _told(match, ref, graph_id, DELETED, _whole(state(writes, at_ns)))
         return self._tell_not_considered(match, graph_id, writes, current)
 
     def tell_of_source(self, found: Sequence[Occurrence], name: str) -> Iterator[Told]:
@@ -243,25 +238,24 @@ class _Asked:
     ) -> Told:
         order = (INJECTED, NOT_INJECTED, CUT)
         best = min((item for _, item in met), key=lambda item: order.index(item.outcome))
+        reworded = list(_reworded(match, writes, {item.ref for _, item in met}))
         says = [
             Sentence(f"{fate(read.operation, item)}.", read.operation.key) for read, item in met
         ]
         if writes:
-            says.append(Sentence(f"{_capital(state(writes, self._case.answer.start_ns))}."))
+            says.append(_whole(state(writes, self._case.answer.start_ns)))
         cut = next((read for read, item in met if item is best and best.outcome == CUT), None)
         beaten_by = cut.operation.delivered[-MAX_FOUND:] if cut else ()
         outcome = RETURNED if best.outcome == NOT_INJECTED else best.outcome
-        return Told(match.record, best.ref, graph_id, outcome, tuple(says), beaten_by)
+        if reworded:
+            outcome = REPLACED
+        return Told(match.record, best.ref, graph_id, outcome, (*reworded, *says), beaten_by)
 
     def _tell_not_considered(
         self, match: _Match, graph_id: str, writes: Sequence[Write], current: Write
     ) -> Told:
-        number, by = writes.index(current) + 1, current.operation
-        stored = Sentence(
-            f"It was stored then, as v{number}, written {time_json(by.start_ns)} by {by.name}.",
-            by.key,
-        )
-        says = [stored, *self._reworded(match, writes, current)]
+        reworded = list(_reworded(match, writes, {current.version}))
+        says = [*reworded, _whole(state(writes, self._case.answer.start_ns))]
         for read in self._reads:
             operation = read.operation
             says.append(
@@ -271,15 +265,9 @@ class _Asked:
             says.append(Sentence("No search was recorded for this answer."))
         last = self._reads[-1].operation.delivered[-MAX_FOUND:] if self._reads else ()
         outcome = NOT_CONSIDERED if self._reads else NOT_SEARCHED
+        if reworded:
+            outcome = REPLACED
         return Told(match.record, current.version, graph_id, outcome, tuple(says), last)
-
-    def _reworded(
-        self, match: _Match, writes: Sequence[Write], current: Write
-    ) -> Iterator[Sentence]:
-        numbers = [n for n, write in enumerate(writes, 1) if write.version == match.ref]
-        if numbers and match.ref != current.version:
-            now = writes.index(current) + 1
-            yield Sentence(f"What was asked about is the text of v{numbers[-1]}, not of v{now}.")
 
     def _tell_elsewhere(self, match: _Match) -> Told:
         for graph_id in self._others()[:MAX_OTHER_GRAPHS]:
@@ -306,6 +294,22 @@ class _Asked:
         others = [each for each in self._lookups.reader.graphs() if each.graph_id not in self._own]
         others.sort(key=lambda each: -min(each.last_ns, self._case.answer.end_ns))
         return [each.graph_id for each in others[:_MAX_SEARCHED_GRAPHS]]
+
+
+def _reworded(match: _Match, writes: Sequence[Write], met: Collection[str]) -> Iterator[Sentence]:
+    """That the text which was asked about is that of another version."""
+    numbers = [n for n, write in enumerate(writes, 1) if write.version == match.ref]
+    if numbers and match.ref not in met:
+        replaced = writes[numbers[-1] :][:1]
+        by = replaced[0].operation if replaced else None
+        after = f", which {by.name} replaced {time_json(by.start_ns)}" if by else ""
+        says = f"What was asked about is the text of v{numbers[-1]}{after}."
+        yield Sentence(says, by.key if by else None)
+
+
+def _whole(sentence: Sentence) -> Sentence:
+    text = sentence.text
+    return sentence._replace(text=f"{text[:1].upper()}{text[1:]}.")
 
 
 def _told(match: _Match, ref: str, graph_id: str, outcome: str, *says: Sentence) -> Told:
@@ -336,7 +340,3 @@ def _bar(read: Operation) -> str:
     score = read.score_of(last)
     with_score = "" if score is None else f" with {score:.3f}"
     return f"the last that it returned is {last}{with_score}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

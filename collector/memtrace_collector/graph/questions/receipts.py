@@ -17,6 +17,7 @@ from memtrace_collector.graph.questions.arguments import Answer, Record
 from memtrace_collector.graph.questions.operations import operation_at, values_of
 from memtrace_collector.graph.questions.recalled import (
     Recalled,
+    Sentence,
     fate,
     recalled,
     state,
@@ -156,7 +157,11 @@ def _lines(found: Recalled) -> Iterator[str]:
     for told in found.told:
         yield f"{told.record}:"
         for line in told.says:
-            yield f"  {line.text}" + (f" ({line.operation})" if line.operation else "")
+            yield f"  {_line(line)}"
+
+
+def _line(sentence: Sentence) -> str:
+    return f"{sentence.text} ({sentence.operation})" if sentence.operation else sentence.text
 
 
 def _read_json(case: Case, read: Read, texts: Texts) -> Json:
@@ -204,7 +209,7 @@ def _rank_json(lookups: Lookups, read: Read, record: str, texts: Texts) -> Json:
             for item in met
         ],
         "says": [fate(operation, item) for item in met] or ["not a candidate of this read"],
-        "state": state(writes, operation.start_ns),
+        "state": _line(state(writes, operation.start_ns)),
         "limits": dict(operation.limits),
         "score_kind": operation.score_kind,
         "above": _above_json(lookups, operation, met, texts),

@@ -63,8 +63,8 @@ def test_a_version_says_what_changed_who_wrote_it_from_what_and_whom_it_broke(
     assert (first["number"], first["change"], first["segments"]) == (1, "created", None)
     assert second["change"] == "changed"
     whole = {"same": "", "added": "", "removed": ""}
-    for text, kind in second["segments"]:
-        whole[kind] += text
+    for segment in second["segments"]:
+        whole[segment["kind"]] += segment["text"]
     assert whole["removed"] and whole["added"]
     assert [each["action"] for each in second["decisions"]] == ["UPDATE"]
     assert second["messages"][0]["text"]["text"]
@@ -104,7 +104,7 @@ def test_changes_of_state_deletions_returns_and_ties_are_marked(cases: SqliteCas
     changes = [each["change"] for each in versions]
     assert changes == ["created", "state", "changed", "deleted", "created"]
     assert versions[1]["state"] == {"before": "", "after": "abc123"}
-    assert versions[3]["segments"] == [["Lives in Oslo.", "removed"]]
+    assert versions[3]["segments"] == [{"text": "Lives in Oslo.", "kind": "removed"}]
     assert [each["is_back"] for each in versions] == [False] * 4 + [True]
     assert [each["kind"] for each in found["invariants"]] == ["flapping"]
     assert found["current"]["is_deleted"] is False

@@ -75,7 +75,7 @@ def test_what_was_stored_and_never_considered_says_both() -> None:
     script.remember("Enzo cuts her hair.")
     told = only(read_by(script, other), "Enzo cuts her hair")
     assert (told.record, told.outcome) == (RECORD, "not_considered")
-    assert "It was stored then, as v1" in text(told)
+    assert "It was v1 then, written 2026-01-01T" in text(told)
     assert "search_memory did not consider it" in text(told)
 
 
@@ -83,9 +83,14 @@ def test_an_overwritten_text_is_told_from_what_the_record_held_then() -> None:
     script = Script()
     _, other = script.remember("She likes tea.", record="2")
     _, first = script.remember("Enzo cuts her hair.")
-    script.update(first, "Ugo repairs the roof.")
-    told = only(read_by(script, other), "Enzo cuts her hair")
-    assert "What was asked about is the text of v1, not of v2." in text(told)
+    second = script.update(first, "Ugo repairs the roof.")
+    replaced = script.last("update")
+    says = "What was asked about is the text of v1, which update_memory replaced 2026-01-01T"
+    for delivered in (other, second):
+        told = only(read_by(script, delivered), "Enzo cuts her hair")
+        assert (told.outcome, told.ref) == ("replaced", second)
+        assert told.says[0].text.startswith(says)
+        assert told.says[0].operation == replaced
 
 
 def test_what_was_deleted_before_or_written_after_says_when() -> None:
