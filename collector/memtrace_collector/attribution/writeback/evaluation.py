@@ -26,6 +26,8 @@ def evaluation(told: Told) -> bytes:
                 semconv.GEN_AI_EVALUATION_NAME: EVALUATION_NAME,
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: told.verdict["error_type"],
                 semconv.GEN_AI_EVALUATION_EXPLANATION: told.explanation,
+                semconv.MEMTRACE_ATTRIBUTION_METHOD: told.verdict["method"],
+                **told.judgement(),
                 semconv.MEMTRACE_CASE_ID: told.case_id,
                 semconv.MEMTRACE_CASE_TRACE_ID: told.root.trace_id,
             }

@@ -19,7 +19,13 @@ ELLIPSIS = "…"
 _LONGEST_WORD = 40
 _LONGEST_ID = 300
 """With kind and version; what is longer and has no space is no id."""
-_LONG = frozenset({semconv.MEMTRACE_ATTRIBUTION_EXPLANATION, semconv.GEN_AI_EVALUATION_EXPLANATION})
+_LONG = frozenset(
+    {
+        semconv.MEMTRACE_ATTRIBUTION_EXPLANATION,
+        semconv.GEN_AI_EVALUATION_EXPLANATION,
+        semconv.MEMTRACE_JUDGEMENT_NOTE,
+    }
+)
 _IDS = frozenset(
     {semconv.MEMTRACE_GRAPH_ID, semconv.MEMTRACE_HOP_RECORD, semconv.MEMTRACE_HOP_VERSIONS}
 )

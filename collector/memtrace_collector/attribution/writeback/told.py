@@ -88,6 +88,7 @@ class Told:
             semconv.MEMTRACE_ATTRIBUTION_LINEAGE: verdict["lineage"],
             semconv.MEMTRACE_ATTRIBUTION_MISSING: ",".join(verdict["missing"]),
             semconv.MEMTRACE_ATTRIBUTION_REVISION: self.revision,
+            **self.judgement(),
             semconv.MEMTRACE_CAUSE_FURTHER: _listed(verdict["decisive"][1:]),
             semconv.MEMTRACE_CAUSE_ALSO: _listed(verdict["also"]),
             semconv.MEMTRACE_GRAPH_ID: verdict["graph_id"],
@@ -95,6 +96,17 @@ class Told:
             **where,
             semconv.MEMTRACE_CASE_ID: self.case_id,
             semconv.MEMTRACE_CASE_TRACE_ID: self.root.trace_id,
+        }
+
+    def judgement(self) -> dict[str, str]:
+        """Attributes that say what a person said of it; none when nobody did."""
+        said = self.verdict.get("judgement")
+        if not said:
+            return {}
+        return {
+            semconv.MEMTRACE_JUDGEMENT_AGREEMENT: said["agreement"],
+            semconv.MEMTRACE_JUDGEMENT_BY: said["by"],
+            semconv.MEMTRACE_JUDGEMENT_NOTE: said["note"] if self.target.quotes else "",
         }
 
     def answer_ids(self) -> dict[str, str]:
