@@ -20,6 +20,7 @@ OUTSIDE = "outside"
 """Kind of a segment of the first text around what became the second."""
 _ALIKE = 0.4
 """Share of the shorter text that is the same in both, from which on they are compared by words."""
+_PROMPT = f"{semconv.KIND_CONTEXT}:"
 _MARKED = 4
 """Characters of the shortest text that is looked for in a prompt."""
 
@@ -48,10 +49,10 @@ class Shown:
 
     def change(self, before: str | None, after: str | None) -> Json:
         """Two values side by side; ``segments`` are the words of both where they can be compared,
-        else None."""
+        else None. A prompt is shown as such."""
         return {
-            "before": self.value(before) if before else None,
-            "after": self.value(after) if after else None,
+            "before": self._side(before),
+            "after": self._side(after),
             "segments": self._segments(before, after),
         }
 
@@ -62,14 +63,26 @@ class Shown:
         return shown | {"parts": list(self._parts(shown["text"] or "")), "text": None}
 
     def role(self, ref: str) -> str:
-        if ref in self.wrong:
-            return WRONG
-        return RIGHT if ref in self.right else OTHER
+        """Of another reference with the same text: as of that."""
+        if ref in self.wrong or ref in self.right:
+            return WRONG if ref in self.wrong else RIGHT
+        if _is_text(ref):
+            same = _text_of(ref)
+            wrong = any(_text_of(each) == same for each in self.wrong)
+            right = any(_text_of(each) == same for each in self.right)
+            if wrong is not right:
+                return WRONG if wrong else RIGHT
+        return OTHER
 
     def captured(self, refs: Iterable[str]) -> Json:
         """How many of these have their text: ``{"known", "unknown"}``."""
         states = [self._state(ref) for ref in set(refs)]
         return {"known": states.count(CAPTURED), "unknown": states.count(NOT_CAPTURED)}
+
+    def _side(self, ref: str | None) -> Json | None:
+        if not ref:
+            return None
+        return self.prompt(ref) if ref.startswith(_PROMPT) else self.value(ref)
 
     def _state(self, ref: str) -> str:
         if variables.version_of(ref) == semconv.DELETED_VERSION:
@@ -98,7 +111,9 @@ class Shown:
         yield from _part(text[at:], OTHER)
 
     def _marked(self) -> Iterator[tuple[str, str]]:
-        for ref in (*self.right, *self.wrong):
+        for ref in sorted(self.right | self.wrong):
+            if ref.startswith(_PROMPT):
+                continue
             text = self.texts.get(ref, "").strip()
             if len(text) >= _MARKED:
                 yield text, self.role(ref)
@@ -126,10 +141,23 @@ def first_of(refs: Sequence[str], wanted: Iterable[str], limit: int) -> list[str
     return [ref for ref in refs if ref in kept][:limit]
 
 
+def _is_text(ref: str) -> bool:
+    return variables.version_of(ref) not in (semconv.UNKNOWN_VERSION, semconv.DELETED_VERSION)
+
+
+def _text_of(ref: str) -> str:
+    """The digest of its text, whatever else makes its version."""
+    return variables.text_version(variables.version_of(ref))
+
+
 def _taken_out(segments: Sequence[Segment]) -> list[Segment]:
     """Where the second text was made from a part of the first, the rest was not removed."""
-    same = [place for place, part in enumerate(segments) if part.kind == SAME]
-    first, last = same[0], same[-1]
+    same = [
+        place
+        for place, part in enumerate(segments)
+        if part.kind == SAME and any(map(str.isalnum, part.text))
+    ]
+    first, last = (same[0], same[-1]) if same else (0, -1)
     return [
         Segment(part.text, OUTSIDE) if part.kind == REMOVED and not first < place < last else part
         for place, part in enumerate(segments)

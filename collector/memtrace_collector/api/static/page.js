@@ -2,6 +2,7 @@ import { learn } from "./lib/about.js";
 import { showSignOut } from "./lib/door.js";
 import { startKeys } from "./lib/keys.js";
 import { startRouter } from "./lib/router.js";
+import { showAnswer } from "./views/answer.js";
 import { showFailure } from "./views/failure.js";
 import { showFailures } from "./views/failures.js";
 import { showGraph } from "./views/graph.js";
@@ -10,6 +11,7 @@ import { showRecord } from "./views/record.js";
 // A view is given the parts and the parameters of its address, and { signal }, which is aborted
 // when the view is left. It returns a list of nodes; the first heading is the view's name.
 const VIEWS = {
+  answer: showAnswer,
   failures: showFailures,
   failure: showFailure,
   graph: showGraph,

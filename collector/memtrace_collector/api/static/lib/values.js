@@ -1,0 +1,80 @@
+// Captured values side by side, with the words that differ marked. Given by `shown.py`.
+
+import { element } from "./dom.js";
+
+const CLIPPED = 1_200;
+const AROUND = 160;
+const ROLES = { right: "right", wrong: "wrong" };
+
+// One value: its text, or why there is none.
+export function valueNodes(value) {
+  if (value.state === "deleted") return [element("p", { class: "no-text" }, "Deleted: from here on the record says nothing.")];
+  if (value.parts?.length) return [element("div", { class: "captured" }, partNodes(value.parts, AROUND))];
+  if (value.text === null) return [notCaptured(value)];
+  return clipped(value.text, value.length);
+}
+
+// { before, after, segments } as two figures; `labels` name them. `nothing`: what is said
+// where there is no second value.
+export function sideBySide(change, labels = ["Before", "After"], nothing = "") {
+  const { before, after, segments } = change;
+  const sides = [];
+  if (before) sides.push(figure(labels[0], before, segments && words(segments, ["same", "removed", "outside"])));
+  if (after) sides.push(figure(labels[1], after, segments && words(segments, ["same", "added"])));
+  else if (before && nothing) sides.push(figureOf(labels[1], "gone", element("p", { class: "no-text" }, nothing)));
+  if (!sides.length) return null;
+  return element("div", { class: sides.length > 1 ? "compare two" : "compare" }, sides);
+}
+
+// A prompt with the right and wrong values in it marked; `around`: characters kept beside them.
+export function partNodes(parts, around = Infinity) {
+  const isMarked = parts.some(({ role }) => ROLES[role]);
+  return parts.map(({ text, role }, place) => {
+    if (ROLES[role]) return element("mark", { "data-role": role }, hidden(`[${ROLES[role]}: `), text, hidden("]"));
+    if (!isMarked) return text.length > CLIPPED && around < CLIPPED ? `${text.slice(0, CLIPPED)}…` : text;
+    return shortened(text, place > 0 ? around : 0, place < parts.length - 1 ? around : 0);
+  });
+}
+
+const hidden = (text) => element("span", { class: "hidden-text" }, text);
+
+function shortened(text, head, tail) {
+  if (text.length <= head + tail + 1) return text;
+  return `${head ? text.slice(0, head) : ""}…${tail ? text.slice(-tail) : ""}`;
+}
+
+export function figure(label, value, marked = null) {
+  return figureOf(label, value.role || "plain", marked ? element("div", { class: "captured" }, marked) : valueNodes(value));
+}
+
+export function figureOf(label, role, ...content) {
+  return element("figure", { class: "value", "data-role": role }, element("figcaption", {}, label), content);
+}
+
+export const excerpt = (text, length = 160) => {
+  const flat = text.replace(/\s+/g, " ").trim();
+  return flat.length > length ? `${flat.slice(0, length - 1)}…` : flat;
+};
+
+export const digestOf = (value) => value.ref.slice(value.ref.lastIndexOf("@") + 1);
+
+function words(segments, kinds) {
+  const tags = { removed: "del", added: "ins" };
+  return segments.filter(({ kind }) => kinds.includes(kind)).map(({ kind, text }) =>
+    tags[kind] ? element(tags[kind], {}, text) : document.createTextNode(text));
+}
+
+function notCaptured(value) {
+  return element("p", { class: "no-text" }, "Text not captured. Digest ", element("code", {}, digestOf(value)));
+}
+
+function clipped(text, length) {
+  const shown = element("div", { class: "captured" }, text.slice(0, CLIPPED) || "(empty)");
+  const more = length > text.length ? element("p", { class: "quiet" }, `${length - text.length} more characters are stored.`) : null;
+  if (text.length <= CLIPPED) return [shown, more];
+  const button = element("button", {
+    type: "button",
+    onclick: () => { shown.textContent = text; button.remove(); },
+  }, `Show all ${text.length} characters`);
+  return [shown, button, more];
+}
