@@ -42,7 +42,7 @@ from memtrace_collector.runtime.tenants import ONLY_WORKER, Tenants
 from memtrace_collector.runtime.text_indexing import TextIndexing
 from memtrace_collector.settings.tls import TlsConfig
 from memtrace_collector.telemetry.metrics import NULL_METRICS
-from memtrace_collector.telemetry.prometheus import Telemetry
+from memtrace_collector.telemetry.telemetry import Telemetry
 
 STOP_SECONDS = 4.0
 """From the moment nothing more comes in; what is not finished then goes on at the next start."""
@@ -119,7 +119,7 @@ class App:
     def _start(self, parts: contextlib.ExitStack) -> None:
         config, role = self._config, self._role
         check_files(config.tls)
-        telemetry = Telemetry(importlib.metadata.version("memtrace-otel"))
+        telemetry = Telemetry(importlib.metadata.version("memtrace-otel"), role.command)
         parts.callback(telemetry.close)
         key = owner_token.new_key()
         known = Authenticator(config.auth.path, key, metrics=telemetry)
@@ -135,8 +135,7 @@ class App:
         parts.callback(self._close, judges.close)
         tenants = Tenants(data, config, judges, telemetry, known.tenants)
         parts.callback(self._close, tenants.close)
-        forwards = role.receives and config.forward.url
-        gauges.install(telemetry, logged, tenants, FORWARD_CURSOR if forwards else None)
+        self._show(telemetry, logged, tenants)
         self._start_stages(parts, data, tenants, telemetry)
         missing = _nothing_missing
         if logged is not None:
@@ -149,6 +148,16 @@ class App:
             self._addresses |= self._start_receiver(parts, logged)
         url = _local_url(http.address, config.tls)
         ownership.announce(Owner(os.getpid(), role.command, url, key, certificate_text(config.tls)))
+
+    def _show(self, telemetry: Telemetry, logged: DataFolder | None, tenants: Tenants) -> None:
+        """What this process tells when it is scraped."""
+        if logged is not None:
+            forwards = self._role.receives and self._config.forward.url
+            gauges.install_log(telemetry, logged, FORWARD_CURSOR if forwards else None)
+        if self._role.works:
+            gauges.install_work(telemetry, tenants)
+        if self._role.watches:
+            gauges.install_fleet(telemetry, tenants)
 
     def _folder_of_its_own(self, parts: contextlib.ExitStack) -> Path:
         """The folder of the log; without one, of what a model said, for as long as this runs."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from memtrace_collector.log.segments import SegmentLog
 from memtrace_collector.receiver.ingest import Ingest
 from memtrace_collector.receiver.server import Listen, ReceiverServer
-from memtrace_collector.telemetry.prometheus import Telemetry
+from memtrace_collector.telemetry.telemetry import Telemetry
 
 
 def main(folder: Path) -> None:

@@ -31,7 +31,7 @@ from memtrace_collector.api.client import API_PREFIX
 from memtrace_collector.api.handlers import Handlers
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.settings.checks import is_loopback
-from memtrace_collector.telemetry.prometheus import CONTENT_TYPE, Telemetry
+from memtrace_collector.telemetry.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
@@ -85,8 +85,10 @@ def build(
         missing = await run_in_threadpool(ready)
         return PlainTextResponse(f"{missing or 'ready'}\n", 503 if missing else 200)
 
-    async def metrics(_: Request) -> Response:
-        return Response(await run_in_threadpool(telemetry.render), media_type=CONTENT_TYPE)
+    async def metrics(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        shown, media_type = await run_in_threadpool(telemetry.render, accept)
+        return Response(shown, media_type=media_type)
 
     async def page(_: Request) -> Response:
         return FileResponse(STATIC / "index.html")

@@ -78,6 +78,8 @@ class Case:
     closure: Closure
     lineage: str = "complete"
     """complete, inexact, ambiguous or incomplete."""
+    unseen: tuple[str, ...] = ()
+    """References of the ancestry that nobody was seen to produce."""
     readable_graphs: frozenset[str] = frozenset()
     """Graphs this answer's operations read: its own and every ``reads`` of the ancestry."""
     related: tuple[str, ...] = ()

@@ -88,6 +88,7 @@ def load_case(
         evidence_given=given,
         closure=closure(reader, processes_of(operations.values())),
         lineage=resolution.INCOMPLETE if walk.truncated else back.status,
+        unseen=back.missing,
         readable_graphs=frozenset(readable),
         related=related.refs,
         met=frozenset(walk.met),

@@ -117,6 +117,25 @@ def read(
             yield from read_segment(file, LogPosition(number, start), limit, sealed, on_damage)
 
 
+def received_ns(folder: Path, position: LogPosition, end: LogPosition) -> int | None:
+    """When the first request at or behind ``position`` came in; None when there is none before
+    ``end``, or no intact head at the place."""
+    numbers = [each for each in segment_numbers(folder) if position.segment <= each <= end.segment]
+    for number in numbers:
+        offset = position.offset if number == position.segment else 0
+        place = LogPosition(number, offset)
+        with (
+            contextlib.suppress(FileNotFoundError),
+            segment_path(folder, number).open("rb") as file,
+        ):
+            file.seek(offset)
+            data = file.read(HEAD_BYTES)
+            if data and place < end:
+                head = decode_head(data, place)
+                return head.time_ns if head is not None else None
+    return None
+
+
 def read_segment(
     file: BinaryIO,
     start: LogPosition,

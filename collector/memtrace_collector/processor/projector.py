@@ -19,12 +19,12 @@ from memtrace_collector.log.durable_end import read_durable_end
 from memtrace_collector.log.format import LogRecord
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.log.reader import Entry, Wait, read, report_missed
+from memtrace_collector.processor import counting
 from memtrace_collector.processor.quarantine import BAD_DATA, Quarantine
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_collector.telemetry.passes import Passes
-from memtrace_otel import semconv
 
 CURSOR = "projection"
 MAX_BATCH_FACTS = 6_000
@@ -35,8 +35,6 @@ BUSY_FACTS = 500
 GATHER_SECONDS, BUSY_GATHER_SECONDS = 0.2, 0.8
 """From the start of a pass to that of the next: what a store does for one batch costs nearly the
 same for few facts as for many."""
-MAX_SYSTEMS = 50
-"""Senders name their system: beyond so many names the rest is counted as ``other``."""
 _IDLE_SECONDS = 0.25
 _RETRY_SECONDS = 1.0
 _Facts: TypeAlias = list[tuple[LogPosition, SpanFacts]]
@@ -112,7 +110,6 @@ class Projector:
         self._wait = wait
         self._metrics = metrics
         self._quarantine = Quarantine(log_folder, metrics)
-        self._systems: set[str] = set()
         self._passes = Passes(
             "projection failed; it goes on where it was",
             "memtrace.projection.failures",
@@ -237,20 +234,7 @@ class Projector:
         self._store.set_cursor(CURSOR, entry.next)
 
     def _count(self, applied: Applied) -> None:
-        for (system, step), count in applied.added.items():
-            self._metrics.add(
-                "memtrace.operations", count, system=self._system(system), step=_step(step)
-            )
-        self._metrics.add("memtrace.projection.operations", sum(applied.added.values()))
+        counting.count(applied.added, self._metrics)
+        self._metrics.add("memtrace.projection.operations", len(applied.added))
         self._metrics.add("memtrace.projection.duplicates", applied.duplicates)
         self._metrics.add("memtrace.projection.conflicts", applied.conflicts)
-
-    def _system(self, name: str) -> str:
-        if name not in self._systems and len(self._systems) >= MAX_SYSTEMS:
-            return "other"
-        self._systems.add(name)
-        return name or "unknown"
-
-
-def _step(name: str) -> str:
-    return name if name in semconv.SPAN_NAMES else "other"

@@ -1,9 +1,7 @@
-"""What is read when somebody scrapes: lag, depths, and what the stores say now.
+"""What is read when somebody scrapes: lag, depths, ages, and what the stores say now.
 
-Names and attributes: ``memtrace.projection.lag`` and ``memtrace.forward.lag`` (bytes of the
-log), ``memtrace.outbox.depth`` {state}, ``memtrace.cases`` {state},
-``memtrace.answers.flagged`` {source}, ``memtrace.verdicts`` {stage, type, method},
-``memtrace.invariants`` {kind}, ``memtrace.store.wal`` {file}: facts, values, text, cases.
+What a process knows of itself, each tells. What stores hold that processes may share is told by
+those that watch (`up`, `serve`): see ``teller`` in :mod:`memtrace_collector.telemetry.metric`.
 """
 
 from __future__ import annotations
@@ -16,69 +14,58 @@ from pathlib import Path
 from typing import TypeVar
 
 from memtrace_collector.log.position import LogPosition
-from memtrace_collector.log.reader import segment_numbers, segment_path
+from memtrace_collector.log.reader import received_ns, segment_numbers, segment_path
 from memtrace_collector.runtime.data_folder import DataFolder
 from memtrace_collector.runtime.stores import CASES_FILE, FACTS_FILE
 from memtrace_collector.runtime.tenants import Tenants
 from memtrace_collector.store.sqlite_facts import files_of
-from memtrace_collector.telemetry.prometheus import Reading, Telemetry
+from memtrace_collector.telemetry.telemetry import Reading, Telemetry
 
 STORE_SECONDS = 5.0
 REST_FACTOR = 20.0
+_NS = 1_000_000_000
 Key = TypeVar("Key", bound=Hashable)
 
-_SOURCES = frozenset(("user", "evaluator", "dataset", "operator"))
 
-
-def install(
-    telemetry: Telemetry, data: DataFolder | None, tenants: Tenants, forward_cursor: str | None
-) -> None:
-    """Register every gauge; what tenants have is told of all of them together.
-
-    ``data``: None without a log. ``forward_cursor``: cursor of the destination, when there is one.
-    """
-    if data is not None:
-        folder = data.log_folder.parent
-        _install_lags(telemetry, data, forward_cursor)
+def install_log(telemetry: Telemetry, data: DataFolder, forward_cursor: str | None) -> None:
+    """Of a process that keeps a log. ``forward_cursor``: of the destination, when it has one."""
+    folder = data.log_folder.parent
+    telemetry.gauge("memtrace.store.wal", lambda: wal_bytes(folder))
+    telemetry.gauge("memtrace.projection.lag", lambda: _lag(data, data.facts.cursor()))
+    telemetry.gauge("memtrace.projection.delay", lambda: _delay(data, data.facts.cursor()))
+    if forward_cursor is not None:
         telemetry.gauge(
-            "memtrace.store.wal",
-            "Size of SQLite's write-ahead logs: one that grows is held by a reader that stays.",
-            lambda: wal_bytes(folder),
+            "memtrace.forward.lag", lambda: _lag(data, data.cases.cursor(forward_cursor))
         )
+
+
+def install_work(telemetry: Telemetry, tenants: Tenants) -> None:
+    """Of a process that judges flagged answers."""
+    telemetry.gauge("memtrace.references.unresolved", lambda: [Reading(tenants.unseen(), {})])
+
+
+def install_fleet(telemetry: Telemetry, tenants: Tenants) -> None:
+    """Of the stores; what tenants have is told of all of them together."""
+    telemetry.gauge("memtrace.invariants", lambda: _by("kind", tenants.findings()))
     telemetry.gauge(
         "memtrace.outbox.depth",
-        "Verdict deliveries by state.",
         lambda: _by("state", _sum(each.cases.outbox_counts() for each in tenants.data())),
     )
     telemetry.gauge(
         "memtrace.cases",
-        "Flagged answers by state: unresolved, waiting, judged, set_aside.",
         lambda: _by("state", _sum(each.cases.queue_counts() for each in tenants.data())),
     )
     telemetry.gauge(
-        "memtrace.invariants",
-        "Broken memory invariants.",
-        lambda: _by("kind", tenants.findings()),
+        "memtrace.cases.age",
+        lambda: _age(each.cases.longest().case_ns for each in tenants.data()),
     )
-    for name, description, read in (
-        ("memtrace.answers.flagged", "Flags by source.", _flags),
-        ("memtrace.verdicts", "Current verdicts.", _verdicts),
-    ):
-        telemetry.gauge(name, description, _Cached(read, tenants))
-
-
-def _install_lags(telemetry: Telemetry, data: DataFolder, forward_cursor: str | None) -> None:
     telemetry.gauge(
-        "memtrace.projection.lag",
-        "Bytes of the log that are not projected yet.",
-        lambda: _lag(data, data.facts.cursor()),
+        "memtrace.outbox.age",
+        lambda: _age(each.cases.longest().delivery_ns for each in tenants.data()),
     )
-    if forward_cursor is not None:
-        telemetry.gauge(
-            "memtrace.forward.lag",
-            "Bytes of the log that are not forwarded yet.",
-            lambda: _lag(data, data.cases.cursor(forward_cursor)),
-        )
+    telemetry.gauge("memtrace.answers.flagged", _Cached(_flags, tenants))
+    telemetry.gauge("memtrace.verdicts", _Cached(_verdicts, tenants))
+    telemetry.gauge("memtrace.judged", _Cached(_judged, tenants))
 
 
 def wal_bytes(folder: Path) -> list[Reading]:
@@ -113,10 +100,7 @@ class _Cached:
 
 
 def _flags(tenants: Tenants) -> list[Reading]:
-    counts: Counter[str] = Counter()
-    for source, count in _sum(each.facts.flag_counts() for each in tenants.data()).items():
-        counts[source if source in _SOURCES else "other"] += count
-    return _by("source", counts)
+    return _by("source", _sum(each.facts.flag_counts() for each in tenants.data()))
 
 
 def _verdicts(tenants: Tenants) -> list[Reading]:
@@ -124,6 +108,14 @@ def _verdicts(tenants: Tenants) -> list[Reading]:
     return [
         Reading(count, {"stage": stage, "type": error_type, "method": method})
         for (stage, error_type, method), count in counts.items()
+    ]
+
+
+def _judged(tenants: Tenants) -> list[Reading]:
+    counts = _sum(each.cases.judgement_counts() for each in tenants.data())
+    return [
+        Reading(count, {"stage": stage, "agreement": agreement})
+        for (stage, agreement), count in counts.items()
     ]
 
 
@@ -138,8 +130,19 @@ def _by(attribute: str, counts: Counter[str]) -> list[Reading]:
     return [Reading(count, {attribute: value}) for value, count in counts.items()]
 
 
+def _age(moments: Iterable[int | None]) -> list[Reading]:
+    """Seconds since the earliest; 0 when there is none."""
+    now = time.time_ns()
+    earliest = min((each for each in moments if each is not None), default=now)
+    return [Reading(max(0, now - earliest) / _NS, {})]
+
+
 def _lag(data: DataFolder, cursor: LogPosition) -> list[Reading]:
     return [Reading(_bytes(data.log_folder, cursor, data.log.end), {})]
+
+
+def _delay(data: DataFolder, cursor: LogPosition) -> list[Reading]:
+    return _age([received_ns(data.log_folder, cursor, data.log.end)])
 
 
 def _bytes(folder: Path, start: LogPosition, end: LogPosition) -> int:

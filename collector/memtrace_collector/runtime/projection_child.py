@@ -78,9 +78,9 @@ class _Reporter:
     def report(self) -> None:
         """Tell what is new, if anything is."""
         with self._lock:
-            counts, failing = self._tally.take(), self._is_failing()
+            (counts, spreads), failing = self._tally.take(), self._is_failing()
             if counts or failing != self._last_failing:
-                say(self._out, Report(counts=counts, failing=failing))
+                say(self._out, Report(counts=counts, spreads=spreads, failing=failing))
             self._last_failing = failing
 
 

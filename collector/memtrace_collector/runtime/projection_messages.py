@@ -49,7 +49,19 @@ class Count(Struct, frozen=True, array_like=True):
 
     name: str
     attributes: Mapping[str, str]
-    value: int
+    value: float
+
+
+class Spread(Struct, frozen=True, array_like=True):
+    """These values, counted by bucket, are to be added to a histogram. ``buckets``: index and
+    count of those that are not empty."""
+
+    name: str
+    attributes: Mapping[str, str]
+    buckets: tuple[tuple[int, int], ...]
+    sum: float
+    least: float
+    greatest: float
 
 
 class Report(Struct, frozen=True, kw_only=True, tag=True):
@@ -57,3 +69,4 @@ class Report(Struct, frozen=True, kw_only=True, tag=True):
 
     counts: tuple[Count, ...]
     failing: bool
+    spreads: tuple[Spread, ...] = ()

@@ -22,6 +22,7 @@ from memtrace_collector.errors import (
 )
 from memtrace_collector.exporter.backoff import delay_seconds
 from memtrace_collector.runtime.projection_messages import Failed, Ready, Report, Start, Stop
+from memtrace_collector.runtime.tally import gathered
 from memtrace_collector.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -147,6 +148,8 @@ class ProjectionProcess:
         self._missing = "the projection fails and is tried again" if report.failing else ""
         for count in report.counts:
             self._metrics.add(count.name, count.value, **count.attributes)
+        for spread in report.spreads:
+            self._metrics.merge(spread.name, gathered(spread), **spread.attributes)
 
     def _not_started(self, error: MemtraceError) -> None:
         self._failure = error

@@ -100,6 +100,10 @@ class Tenants:
             counts.update(tenant.watch.counts())
         return counts
 
+    def unseen(self) -> int:
+        """References that the cases of all tenants miss, as this process last looked."""
+        return sum(tenant.worker.unseen.count() for tenant in self.all())
+
     def work(self, stop: threading.Event) -> None:
         """Attribute flagged answers until ``stop``, and keep the leases of what is judged."""
         settings = _worker_settings(self._config.attribution)

@@ -5,11 +5,12 @@ Every implementation passes the same contract suite (``tests/contract/``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from memtrace_collector.graph.facts import Flag, OperationKey, SpanFacts
+from memtrace_collector.graph.facts import Flag, Operation, OperationKey, SpanFacts
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.queue import Lease, QueuedCase, Schedule, SetAside
@@ -19,8 +20,8 @@ from memtrace_collector.store.verdicts import VerdictStore
 class Applied(NamedTuple):
     """What a batch changed, for counters."""
 
-    added: Mapping[tuple[str, str], int]
-    """Operations that were not known before, by system and step."""
+    added: tuple[Operation, ...]
+    """Operations that were not known before, each as it was first met."""
     duplicates: int
     conflicts: int
 
@@ -163,6 +164,23 @@ class ErasedCases(NamedTuple):
     verdicts: int
     outbox: int
     judgements: int = 0
+
+
+class Longest(NamedTuple):
+    """Since when, in nanoseconds since the Unix epoch; None: nothing waits."""
+
+    case_ns: int | None = None
+    """A flagged answer for its verdict."""
+    delivery_ns: int | None = None
+    """A verdict, since it was found, for its delivery."""
+
+    @classmethod
+    def of(cls, case_ns: int | None, created: str | None) -> Longest:
+        """``created``: of that verdict, RFC 3339 in UTC."""
+        if created is None:
+            return cls(case_ns)
+        found = datetime.fromisoformat(created.replace("Z", "+00:00"))
+        return cls(case_ns, int(found.timestamp() * 1_000) * 1_000_000)
 
 
 class CaseQueue(Protocol):
@@ -353,6 +371,10 @@ class CaseStore(CaseQueue, VerdictStore, Protocol):
 
     def outbox_counts(self) -> dict[str, int]:
         """Rows by state, of every destination: pending, delivered, abandoned."""
+        ...
+
+    def longest(self) -> Longest:
+        """Since when that waits which waits longest."""
         ...
 
     def close(self) -> None: ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -49,7 +48,7 @@ class BatchWriter:
 
     connection: sqlite3.Connection
     graph_keys: dict[tuple[str, str], int]
-    _added: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _added: list[Operation] = field(default_factory=list)
     _duplicates: int = 0
     _conflicts: int = 0
     _number: int | None = None
@@ -60,7 +59,7 @@ class BatchWriter:
         self._write_operations(self._slots(gathered.operations))
         self._write_flags(gathered.flags.values())
         self._write_numbers(gathered.numbers)
-        return Applied(self._added, self._duplicates, self._conflicts)
+        return Applied(tuple(self._added), self._duplicates, self._conflicts)
 
     def _slots(self, operations: list[tuple[LogPosition, Operation]]) -> Iterable[_Slot]:
         spans = [facts_rows.span_key(operation) for _, operation in operations]
@@ -73,7 +72,7 @@ class BatchWriter:
                 stored = known.get(key)
                 if stored is None:
                     slots[key] = _Slot(span, operation, position)
-                    self._added[operation.system, operation.step] += 1
+                    self._added.append(operation)
                     continue
                 slot = slots[key] = _Slot(span, stored.operation, stored.position, stored)
             slot.position = min(slot.position, position)

@@ -68,29 +68,29 @@ class InMemoryFactStore:
         by_tenant: dict[str, list[tuple[LogPosition, SpanFacts]]] = defaultdict(list)
         for position, facts in batch:
             by_tenant[facts.tenant].append((position, facts))
-        added: Counter[tuple[str, str]] = Counter()
+        added: list[Operation] = []
         duplicates = conflicts = 0
         for tenant, items in by_tenant.items():
             applied = self.for_tenant(tenant)._apply(items)
-            added.update(applied.added)
+            added.extend(applied.added)
             duplicates += applied.duplicates
             conflicts += applied.conflicts
         self._cursors["projection"] = cursor
-        return Applied(added, duplicates, conflicts)
+        return Applied(tuple(added), duplicates, conflicts)
 
     def _apply(self, items: Iterable[tuple[LogPosition, SpanFacts]]) -> Applied:
-        added: Counter[tuple[str, str]] = Counter()
+        added: list[Operation] = []
         duplicates = conflicts = 0
         self._change += 1
         for position, facts in items:
             if facts.operation is not None:
                 change = self._put_operation(position, facts.operation)
                 if change == "new":
-                    added[facts.operation.system, facts.operation.step] += 1
+                    added.append(facts.operation)
                 duplicates += change == "duplicate"
                 conflicts += change == "conflict"
             self._put_rest(facts)
-        return Applied(added, duplicates, conflicts)
+        return Applied(tuple(added), duplicates, conflicts)
 
     def erase(self, graph_id: str | None) -> ErasedFacts:
         gone = [item for item in self._operations.values() if graph_id in (None, item.graph_id)]

@@ -15,9 +15,9 @@ from typing import Any
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
-from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
+from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Longest, OutboxEntry
 from memtrace_collector.store.connections import Connections
-from memtrace_collector.store.queue import QueuedCase
+from memtrace_collector.store.queue import WAITING, QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, forget_judged
 from memtrace_collector.store.sqlite_queue import (
@@ -34,6 +34,11 @@ _ALL = "SELECT body FROM verdict v WHERE tenant = ?1"
 _CURRENT = (
     "SELECT body FROM verdict v WHERE tenant = ?1 AND revision ="
     " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
+)
+_LONGEST = (
+    "SELECT (SELECT min(since_ns) FROM task WHERE tenant = ?1 AND state = ?2),"
+    " (SELECT min(v.created) FROM outbox o JOIN verdict v USING(tenant, case_id, revision)"
+    " WHERE o.tenant = ?1 AND o.state = ?3)"
 )
 _REVISIONS = "SELECT body FROM verdict WHERE tenant = ? AND case_id = ? ORDER BY revision"
 _SHORT = (
@@ -289,6 +294,10 @@ class SqliteCaseStore(SqliteCaseQueue):
             "SELECT state, count(*) FROM outbox WHERE tenant = ? GROUP BY state", (self.tenant,)
         )
         return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows.fetchall())
+
+    def longest(self) -> Longest:
+        rows = self._connections.query(_LONGEST, (self.tenant, WAITING, PENDING))
+        return Longest.of(*rows.fetchone())
 
     def close(self) -> None:
         self._connections.close()

@@ -249,6 +249,11 @@ _ATTRIBUTION = (
         agreement=one_of("confirmed operation type stage"),
     ),
     counter(
+        "memtrace.judgements.outdated",
+        "{verdict}",
+        "New findings about answers that a person judged; they stand beside that judgement.",
+    ),
+    counter(
         "memtrace.replays",
         "{verdict}",
         "Replays of stored verdicts, by result.",

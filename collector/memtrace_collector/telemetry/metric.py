@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from memtrace_collector.telemetry.attribute_values import Values
 
+FEW = 10
 Kind = Literal["counter", "histogram", "gauge"]
 Teller = Literal["process", "fleet"]
 """``process``: each process tells of itself; the sum is that of all. ``fleet``: of stores that
@@ -30,14 +33,26 @@ class Metric:
     @property
     def prometheus(self) -> str:
         """The name in Prometheus; a histogram's series add ``_bucket``, ``_sum``, ``_count``."""
-        suffix = _PROMETHEUS_UNITS.get(self.unit, "")
-        name = self.name.replace(".", "_")
-        if suffix and not name.endswith(suffix):
-            name += suffix
-        return f"{name}_total" if self.kind == "counter" else name
+        parts = [self.name.replace(".", "_"), self.prometheus_unit]
+        if self.kind == "counter":
+            parts.append("total")
+        return "_".join(part for part in parts if part)
+
+    @property
+    def prometheus_unit(self) -> str:
+        """The unit in Prometheus' words; empty for one that merely says what is counted."""
+        return _PROMETHEUS_UNITS.get(self.unit, "")
+
+    def few(self) -> list[dict[str, str]]:
+        """Every set of attributes, where there are at most :data:`FEW`; else none. A counter
+        starts at 0 for them, so that the first event shows as growth."""
+        closed = [values for values in self.attributes.values() if isinstance(values, frozenset)]
+        if len(closed) < len(self.attributes) or math.prod(map(len, closed)) > FEW:
+            return []
+        return [dict(zip(self.attributes, values)) for values in itertools.product(*closed)]
 
 
-_PROMETHEUS_UNITS = {"s": "_seconds", "By": "_bytes"}
+_PROMETHEUS_UNITS = {"s": "seconds", "By": "bytes"}
 
 
 def counter(name: str, unit: str, description: str, **attributes: Values) -> Metric:

@@ -13,7 +13,7 @@ from memtrace_collector.api.listening import ApiServer
 from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.receiver.decode import decode
-from memtrace_collector.telemetry.prometheus import Telemetry
+from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.contract.hostile import HOSTILE
 
 SECOND = 1_000_000_000

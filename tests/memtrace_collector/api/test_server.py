@@ -17,7 +17,7 @@ from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, UnreachableError, WrongUseError
 from memtrace_collector.receiver.decode import decode
-from memtrace_collector.telemetry.prometheus import Telemetry
+from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.memtrace_collector.running import VECTORS
 
 MAX_BYTES = 1 << 20

@@ -26,6 +26,7 @@ from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.store.base import Applied
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
+from memtrace_collector.telemetry.metrics import Exemplar, NullMetrics
 from tests.contract import scenarios
 from tests.memtrace_collector.processor.spans import memory_span, plain_span, request
 
@@ -104,11 +105,13 @@ def test_a_request_without_a_marker_is_never_decoded(
     assert not (log.folder / "quarantine.jsonl").exists()
 
 
-class Counting:
+class Counting(NullMetrics):
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
-    def add(self, name: str, value: int, **attributes: str) -> None:
+    def add(
+        self, name: str, value: float, exemplar: Exemplar | None = None, /, **attributes: str
+    ) -> None:
         self.counts[name] = self.counts.get(name, 0) + value
 
 

@@ -13,11 +13,12 @@ from memtrace_collector.attribution.work import intake, settling, superseding
 from memtrace_collector.attribution.work.judging import machine_verdict
 from memtrace_collector.attribution.work.settling import WaitedFor
 from memtrace_collector.attribution.work.superseding import Json
+from memtrace_collector.attribution.work.telling import tell
+from memtrace_collector.attribution.work.unseen import Unseen
 from memtrace_collector.attribution.writeback.rows import entries
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.facts import OperationKey
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.store.base import CaseStore, OutboxEntry
@@ -56,6 +57,7 @@ class Look:
     clock_ns: Callable[[], int]
     metrics: Metrics
     waited_for: WaitedFor
+    unseen: Unseen
 
     def guarded(self, lease: Lease, judge: Judge, *, wait: bool) -> Outcome:
         """A look that never raises for what a case holds.
@@ -102,6 +104,7 @@ class Look:
             self._release(lease, Schedule(state=JUDGED))
             return None
         case = load_case(self.reader, answer, meant.flag)
+        self.unseen.looked(lease.case.case_id, case.unseen)
         self._deliver_by_hand(lease.case.case_id, case)
         if wait and self._is_waited_for(lease, case):
             return None
@@ -140,14 +143,7 @@ class Look:
         self.metrics.add("memtrace.attribution.cases", 1)
         if verdict is None or not kept:
             return None
-        self.metrics.add(
-            "memtrace.verdicts.stored",
-            1,
-            stage=verdict["stage"],
-            type=verdict["error_type"],
-            system=_system(verdict, case),
-            method=verdict["method"],
-        )
+        tell(self.metrics, verdict, case, is_sent=self.target is not None)
         return verdict
 
     def _deliver_by_hand(self, case_id: str, case: Case) -> None:
@@ -192,11 +188,3 @@ class Look:
     def _set_aside(self, lease: Lease, reason: str) -> None:
         self.metrics.add("memtrace.attribution.set_aside", 1)
         self.cases.fail(lease, reason, None)
-
-
-def _system(verdict: Json, case: Case) -> str:
-    """Of the first decisive operation; empty without one, or where its sender names none."""
-    for named in verdict["decisive"]:
-        operation = case.operations.get(OperationKey(named["traceId"], named["spanId"]))
-        return operation.system if operation is not None else ""
-    return ""

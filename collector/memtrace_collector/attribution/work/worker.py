@@ -23,6 +23,7 @@ from memtrace_collector.attribution.work.look import Look
 from memtrace_collector.attribution.work.pace import Pace
 from memtrace_collector.attribution.work.settling import WaitedFor
 from memtrace_collector.attribution.work.superseding import Json
+from memtrace_collector.attribution.work.unseen import Unseen
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.facts import Flag
@@ -101,6 +102,8 @@ class Worker:
         """The last pass left something that the next should not wait for."""
         self._written_back: str | None = "" if target else None
         """Verdicts of cases up to this one have been sent or need not be; None: of all."""
+        self.unseen = Unseen(metrics, clock_ns)
+        """What its last looks at cases missed."""
         self._look = Look(
             reader,
             cases,
@@ -110,6 +113,7 @@ class Worker:
             clock_ns,
             metrics,
             WaitedFor(),
+            self.unseen,
         )
         if settings.name:
             cases.renew(settings.name, clock_ns(), 0)

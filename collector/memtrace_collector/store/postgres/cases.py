@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import START, LogPosition
-from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, OutboxEntry
+from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Longest, OutboxEntry
 from memtrace_collector.store.postgres import cases_erase, keys
 from memtrace_collector.store.postgres.cases_queue import (
     PostgresCaseQueue,
@@ -25,7 +25,7 @@ from memtrace_collector.store.postgres.cases_rows import (
 from memtrace_collector.store.postgres.cases_schema import CASES
 from memtrace_collector.store.postgres.database import Connection, Database
 from memtrace_collector.store.postgres.report_schema import REPORT
-from memtrace_collector.store.queue import QueuedCase
+from memtrace_collector.store.queue import WAITING, QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
@@ -40,6 +40,11 @@ SELECT body FROM verdict v WHERE tenant = %(tenant)s
      (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)
  ORDER BY created, case_id, revision
 """
+_LONGEST = (
+    "SELECT (SELECT min(since_ns) FROM task WHERE tenant = %(tenant)s AND state = %(waiting)s),"
+    " (SELECT min(v.created) FROM outbox o JOIN verdict v USING(tenant, case_id, revision)"
+    " WHERE o.tenant = %(tenant)s AND o.state = %(pending)s)"
+)
 _REVISIONS = "SELECT body FROM verdict WHERE tenant = %s AND case_id = %s ORDER BY revision"
 _SHORT = (
     "SELECT body FROM verdict v WHERE tenant = %s AND revision ="
@@ -303,6 +308,11 @@ class PostgresCaseStore(PostgresCaseQueue):
             "SELECT state, count(*) FROM outbox WHERE tenant = %s GROUP BY state", (self._tenant,)
         )
         return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows)
+
+    def longest(self) -> Longest:
+        parameters = {"tenant": self._tenant, "waiting": WAITING, "pending": PENDING}
+        (found,) = self._database.query(_LONGEST, parameters)
+        return Longest.of(*found)
 
     def close(self) -> None:
         self._database.close()

@@ -8,7 +8,6 @@ last and held until the transaction ends: who reads up to a number misses none b
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -74,7 +73,7 @@ class BatchWriter:
 
     connection: Connection
     log: int
-    _added: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _added: list[Operation] = field(default_factory=list)
     _duplicates: int = 0
     _conflicts: int = 0
     _fresh: list[tuple[int, _Slot]] = field(default_factory=list)
@@ -91,7 +90,7 @@ class BatchWriter:
         write_numbers(self.connection, batch.numbers)
         added = [(graph, slot.operation) for graph, slot in self._fresh]
         graphs.count(self.connection, added, self._removed, flags)
-        return Applied(self._added, self._duplicates, self._conflicts)
+        return Applied(tuple(self._added), self._duplicates, self._conflicts)
 
     def _first_number(self) -> int:
         ((batch,),) = self.connection.execute("SELECT nextval('batch')").fetchall()
@@ -128,7 +127,7 @@ class BatchWriter:
 
     def _count_fresh(self, slot: _Slot, sightings: list[Sighting]) -> None:
         first = sightings[0][1]
-        self._added[first.system, first.step] += 1
+        self._added.append(first)
         if len(sightings) > 1:
             self._fold(_Slot(first, slot.position), sightings[1:], counted=True)
         self._fresh.append((_graph_of(slot.operation), slot))

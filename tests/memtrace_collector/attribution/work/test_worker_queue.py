@@ -24,6 +24,7 @@ from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.queue import JUDGED, UNRESOLVED, WAITING
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
+from memtrace_collector.telemetry.metrics import Exemplar, NullMetrics
 from tests.memtrace_collector.attribution.scripts import Script
 
 SECOND = 1_000_000_000
@@ -43,11 +44,13 @@ class Clock:
         self.now_ns += int(seconds * SECOND)
 
 
-class Counting:
+class Counting(NullMetrics):
     def __init__(self) -> None:
         self.counted: dict[str, int] = {}
 
-    def add(self, name: str, value: int, **attributes: str) -> None:
+    def add(
+        self, name: str, value: float, exemplar: Exemplar | None = None, /, **attributes: str
+    ) -> None:
         self.counted[name] = self.counted.get(name, 0) + value
 
 

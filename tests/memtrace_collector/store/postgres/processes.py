@@ -82,7 +82,7 @@ def apply_in_batches(store: FactStore, facts: list[SpanFacts], size: int) -> Cou
     for start in range(0, len(facts), size):
         part = [(LogPosition(1, start + n), item) for n, item in enumerate(facts[start:][:size])]
         applied = store.apply(part, LogPosition(1, start + len(part)))
-        counted["added"] += sum(applied.added.values())
+        counted["added"] += len(applied.added)
         counted["duplicates"] += applied.duplicates
         counted["conflicts"] += applied.conflicts
     return counted
