@@ -12,6 +12,7 @@ from memtrace_collector.api.explorer import (
     impact,
     invariants,
     judging,
+    operation,
     record,
     why,
 )
@@ -22,10 +23,12 @@ VIEWS: Mapping[str, View] = {
     "failure": failure.failure,
     "failures": failures.failures,
     "graph": drawing.drawing,
+    "graph-answers": graphs.answers,
     "graphs": graphs.graphs,
     "impact": impact.impact,
     "invariants": invariants.invariants,
     "judging": judging.judging,
+    "operation": operation.one_operation,
     "record": record.record,
     "why": why.why,
 }

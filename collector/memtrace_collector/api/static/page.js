@@ -6,6 +6,8 @@ import { showAnswer } from "./views/answer.js";
 import { showFailure } from "./views/failure.js";
 import { showFailures } from "./views/failures.js";
 import { showGraph } from "./views/graph.js";
+import { showOperation } from "./views/operation.js";
+import { showGraphs } from "./views/graphs.js";
 import { showRecord } from "./views/record.js";
 
 // A view is given the parts and the parameters of its address, and { signal }, which is aborted
@@ -15,6 +17,8 @@ const VIEWS = {
   failures: showFailures,
   failure: showFailure,
   graph: showGraph,
+  operation: showOperation,
+  graphs: showGraphs,
   record: showRecord,
 };
 
