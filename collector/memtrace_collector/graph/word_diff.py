@@ -53,13 +53,23 @@ def _compared(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str
 
 
 def _change(removed: str, added: str) -> Iterator[Segment]:
-    """A space that both begin with is no change."""
+    """A space that both begin with is no change, nor are words that the longer ends with."""
     space = len(removed) - len(removed.lstrip())
     if removed[:space] != added[:space] or not added:
         space = 0
     yield Segment(removed[:space], SAME)
-    yield Segment(removed[space:], REMOVED)
-    yield Segment(added[space:], ADDED)
+    removed, added = removed[space:], added[space:]
+    shared = min(removed, added, key=len)
+    if not (_ends_with(removed, shared) and _ends_with(added, shared)):
+        shared = ""
+    yield Segment(removed[: len(removed) - len(shared)], REMOVED)
+    yield Segment(added[: len(added) - len(shared)], ADDED)
+    yield Segment(shared, SAME)
+
+
+def _ends_with(text: str, words: str) -> bool:
+    before = text[: len(text) - len(words)]
+    return text.endswith(words) and not before[-1:].isalnum()
 
 
 def _joined(parts: Sequence[Segment]) -> list[Segment]:

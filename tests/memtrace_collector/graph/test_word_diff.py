@@ -64,6 +64,15 @@ def test_words_added_at_the_end_leave_the_rest_unmarked() -> None:
     ]
 
 
+def test_words_that_a_longer_passage_ends_with_are_no_change() -> None:
+    assert word_diff("No problem. The dates are March", "The dates are April") == [
+        Segment("No problem. ", REMOVED),
+        Segment("The dates are ", SAME),
+        Segment("March", REMOVED),
+        Segment("April", ADDED),
+    ]
+
+
 @pytest.mark.parametrize("words", [("a",), ("a", "b"), ("a", "b", "a", "c")])
 def test_texts_of_repeated_words_are_compared_in_time(words: tuple[str, ...]) -> None:
     before = " ".join(words[n % len(words)] for n in range(500))

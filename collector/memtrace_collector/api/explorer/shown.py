@@ -8,7 +8,7 @@ from typing import Any
 
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.word_diff import REMOVED, SAME, Segment, word_diff
+from memtrace_collector.graph.word_diff import ADDED, REMOVED, SAME, Segment, word_diff
 from memtrace_otel import semconv, variables
 
 MAX_VALUE, MAX_CANDIDATE, MAX_PROMPT = 8_000, 600, 20_000
@@ -21,6 +21,7 @@ OUTSIDE = "outside"
 _ALIKE = 0.4
 """Share of the shorter text that is the same in both, from which on they are compared by words."""
 _PROMPT = f"{semconv.KIND_CONTEXT}:"
+_SAID = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 _MARKED = 4
 """Characters of the shortest text that is looked for in a prompt."""
 
@@ -99,7 +100,8 @@ class Shown:
             return [part._asdict() for part in segments]
         if same < _ALIKE * min(len(old), len(new)):
             return None
-        return [part._asdict() for part in _taken_out(segments)]
+        is_said = before.partition(":")[0] in _SAID
+        return [part._asdict() for part in (_taken_out(segments) if is_said else segments)]
 
     def _parts(self, text: str) -> Iterator[Json]:
         at = 0
@@ -151,13 +153,17 @@ def _text_of(ref: str) -> str:
 
 
 def _taken_out(segments: Sequence[Segment]) -> list[Segment]:
-    """Where the second text was made from a part of the first, the rest was not removed."""
+    """Where the second text was made from a part of the first, the rest was not removed: what
+    stands before or after the words of both, and nothing was put in its place."""
     same = [
         place
         for place, part in enumerate(segments)
         if part.kind == SAME and any(map(str.isalnum, part.text))
     ]
-    first, last = (same[0], same[-1]) if same else (0, -1)
+    if not same:
+        return list(segments)
+    added = [place for place, part in enumerate(segments) if part.kind == ADDED]
+    first, last = min([*same, *added]), max([*same, *added])
     return [
         Segment(part.text, OUTSIDE) if part.kind == REMOVED and not first < place < last else part
         for place, part in enumerate(segments)
