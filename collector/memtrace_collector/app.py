@@ -119,7 +119,7 @@ class App:
     def _start(self, parts: contextlib.ExitStack) -> None:
         config, role = self._config, self._role
         check_files(config.tls)
-        telemetry = Telemetry(importlib.metadata.version("memtrace-otel"), role.command)
+        telemetry = Telemetry(_version(), role.command, config.telemetry)
         parts.callback(telemetry.close)
         key = owner_token.new_key()
         known = Authenticator(config.auth.path, key, metrics=telemetry)
@@ -295,6 +295,10 @@ class App:
 
 def _nothing_missing() -> str:
     return ""
+
+
+def _version() -> str:
+    return importlib.metadata.version("memtrace-otel")
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from memtrace_collector.settings.model import ModelConfig
 from memtrace_collector.settings.reading import SETTINGS, Setting
 from memtrace_collector.settings.retention import RetentionConfig
 from memtrace_collector.settings.server import ServerConfig
+from memtrace_collector.settings.telemetry import TelemetryConfig
 from memtrace_collector.settings.tls import TlsConfig
 
 DEFAULT_STORE = "./memtrace-data"
@@ -43,6 +44,7 @@ class Config:
     attribution: AttributionConfig = field(default_factory=AttributionConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
     explorer: ExplorerConfig = field(default_factory=ExplorerConfig)
 
     def validate(self) -> None:
@@ -56,13 +58,17 @@ class Config:
         self.attribution.validate()
         self.model.validate()
         self.retention.validate()
+        self.telemetry.validate()
         self.explorer.validate()
         check_model(self.attribution.method, self.model)
-        if self.forward.url and self._is_own_door(self.forward.url):
+        self._check_next_hop("forward.url", self.forward.url, "spans")
+        self._check_next_hop("telemetry.otlp_url", self.telemetry.otlp_url, "metrics")
+
+    def _check_next_hop(self, path: str, url: str, what: str) -> None:
+        if url and self._is_own_door(url):
             raise ConfigError(
-                f"forward.url: {self.forward.url} is where this service itself listens, so spans "
-                "would go in circles; name the next hop, or listen elsewhere with --http-port and "
-                "--grpc-port"
+                f"{path}: {url} is where this service itself listens, so {what} would go in "
+                "circles; name the next hop, or listen elsewhere with --http-port and --grpc-port"
             )
 
     def _is_own_door(self, url: str) -> bool:
@@ -120,6 +126,7 @@ def _build(chosen: Mapping[str, Any]) -> Config:
         attribution=AttributionConfig(**section("attribution")),
         model=ModelConfig(**section("model")),
         retention=RetentionConfig(**section("retention")),
+        telemetry=TelemetryConfig(**section("telemetry")),
         explorer=ExplorerConfig(**section("explorer")),
     )
 

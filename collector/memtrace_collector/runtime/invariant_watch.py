@@ -63,6 +63,9 @@ class InvariantWatch:
         self._wait = wait
         self._checked: dict[str, _Checked] = {}
         self._counts: Counter[str] = Counter(dict.fromkeys(invariants.KINDS, 0))
+        self._old: frozenset[str] | None = None
+        """Graphs that were there at the first look: what their first check finds is no news, or
+        each start would tell all of it again."""
 
     def counts(self) -> Counter[str]:
         """Findings by kind as of the last look; a kind without any counts 0."""
@@ -87,13 +90,17 @@ class InvariantWatch:
     def look(self, stop: threading.Event) -> None:
         """Check the graphs that have changed since the last look."""
         summaries = self._reader.graphs()
+        if self._old is None:
+            self._old = frozenset(summary.graph_id for summary in summaries)
         for summary in summaries[:MAX_GRAPHS]:
             if stop.is_set():
                 return
             known = self._checked.get(summary.graph_id)
             began = self._clock()
             if known is None or known.is_due(summary, began):
-                self._checked[summary.graph_id] = self._check(summary)
+                checked = self._checked[summary.graph_id] = self._check(summary)
+                if known is not None or summary.graph_id not in self._old:
+                    self._tell_new(checked.found - (known.found if known else Counter()))
                 self._wait(stop, PACE_FACTOR * (self._clock() - began))
         self._metrics.add("memtrace.invariants.unwatched", max(0, len(summaries) - MAX_GRAPHS))
         present = {summary.graph_id for summary in summaries}
@@ -102,6 +109,10 @@ class InvariantWatch:
         for checked in self._checked.values():
             counts.update(checked.found)
         self._counts = counts
+
+    def _tell_new(self, found: Counter[str]) -> None:
+        for kind, number in found.items():
+            self._metrics.add("memtrace.invariants.found", number, kind=kind)
 
     def _check(self, summary: GraphSummary) -> _Checked:
         began = self._clock()

@@ -125,4 +125,6 @@ SETTINGS = (
     Setting("retention.log_bytes", "MEMTRACE_RETENTION_LOG_BYTES", _whole),
     Setting("retention.values_days", "MEMTRACE_RETENTION_VALUES_DAYS", _real),
     Setting("retention.disk_reserve_bytes", "MEMTRACE_DISK_RESERVE_BYTES", _whole),
+    Setting("telemetry.otlp_url", "MEMTRACE_TELEMETRY_OTLP_URL", _text),
+    Setting("telemetry.interval_seconds", "MEMTRACE_TELEMETRY_INTERVAL_SECONDS", _real),
 )

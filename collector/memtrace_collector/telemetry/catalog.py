@@ -169,7 +169,8 @@ _INVARIANTS = (
     counter(
         "memtrace.invariants.found",
         "{finding}",
-        "Broken memory invariants that the check of a graph before did not find.",
+        "Broken memory invariants beyond those of the check before of the same graph; what was"
+        " there before a start is not counted.",
         kind=values.INVARIANT,
     ),
     fleet_gauge(

@@ -19,6 +19,7 @@ from memtrace_collector.attribution.agent.conversation import Call, Conversation
 from memtrace_collector.attribution.agent.ending import Abstain, NameOperation, objections
 from memtrace_collector.attribution.agent.exploration import ABSTAIN, NAME, Exploration
 from memtrace_collector.attribution.agent.transcript import Transcript
+from memtrace_collector.attribution.model import spending
 from memtrace_collector.attribution.model.budget import Budget, Limits, Prices, Usage, estimate
 from memtrace_collector.attribution.model.endpoint import Endpoint, EndpointError
 from memtrace_collector.attribution.verdict import Verdict
@@ -144,9 +145,7 @@ class AgentJudge:
         finally:
             budget.settle(expected, used)
             self._run.settle(expected, used)
-        self._metrics.add("memtrace.model.calls", 1)
-        self._metrics.add("memtrace.model.tokens", used.prompt, type="input")
-        self._metrics.add("memtrace.model.tokens", used.completion, type="output")
+        spending.tell(self._metrics, used, self._prices.of(used.prompt, used.completion))
         turn = turn_of(completion)
         transcript.add(conversation.take_new(), turn.as_text(), used)
         return turn

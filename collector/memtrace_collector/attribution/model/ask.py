@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from memtrace_collector.attribution.carrying.judgements import Doubt
-from memtrace_collector.attribution.model import decoys, questions, reply
+from memtrace_collector.attribution.model import decoys, questions, reply, spending
 from memtrace_collector.attribution.model.budget import Budget, Usage, estimate
 from memtrace_collector.attribution.model.cache import Cache, cache_key
 from memtrace_collector.attribution.model.endpoint import Completion, Endpoint, EndpointError
@@ -206,9 +206,7 @@ class Asker:
         finally:
             case.settle(expected, used)
             self._run.settle(expected, used)
-        self._metrics.add("memtrace.model.calls", 1)
-        self._metrics.add("memtrace.model.tokens", used.prompt, type="input")
-        self._metrics.add("memtrace.model.tokens", used.completion, type="output")
+        spending.tell(self._metrics, used, self._price(used))
         return completion
 
     def _stop(self, record: Record, why: str) -> _StoppedError:
