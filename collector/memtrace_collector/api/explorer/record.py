@@ -29,7 +29,7 @@ from memtrace_collector.graph.reached import AnsweredWith, answers_with
 from memtrace_collector.graph.readings import Reading, by_write, met_by, readings
 from memtrace_otel import semconv, variables
 
-VERSIONS, READS, ANSWERS = 20, 25, 25
+VERSIONS, READS, ANSWERS = 20, 15, 15
 """Of a page of each list."""
 MAX_CHECKED = 1_000
 """Of the operations that met the record, the last that are looked at for broken invariants."""

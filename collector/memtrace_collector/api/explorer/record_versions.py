@@ -20,12 +20,14 @@ from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.resolution import Occurrence
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.graph.versions import texts_of
-from memtrace_collector.graph.word_diff import word_diff
+from memtrace_collector.graph.word_diff import ADDED, REMOVED, SAME, Segment, word_diff
 from memtrace_otel import semconv, variables
 
 CREATED, CHANGED, UNCHANGED, STATE, DELETED, UNSEEN = (
     "created", "changed", "unchanged", "state", "deleted", "unseen",
 )  # fmt: skip
+_ALIKE = 0.4
+"""Share of the shorter text that is the same in both, from which on they are compared by words."""
 MAX_LISTED = 30
 """Messages, or other records, told of one version."""
 
@@ -125,13 +127,14 @@ class _Told:
         }
 
     def of(self, place: int, text: str | None) -> Json:
-        """``text``: what was written, to put the messages first that share most words with it."""
+        """``text``: what was written or deleted, to put the messages first that share most words
+        with it."""
         write, grounds = self._writes[place], self._grounds[place]
         messages = [self._message(write, grounds.messages[r]) for r in _listed(grounds.messages)]
         record = variables.record_of(write.version)
         others = [ref for ref in grounds.records if variables.record_of(ref) != record]
         return {
-            "messages": sorted(messages, key=lambda each: -_shared(text, each["text"])),
+            "messages": sorted(messages, key=lambda each: _farness(text, each)),
             "messages_left_out": max(0, len(grounds.messages) - MAX_LISTED),
             "records": others[:MAX_LISTED],
             "records_left_out": max(0, len(others) - MAX_LISTED),
@@ -176,10 +179,12 @@ def _each_once(decisions: Sequence[Chosen]) -> list[Chosen]:
     ]
 
 
-def _shared(written: str | None, said: Json | None) -> float:
-    """Share of the words written that a message has."""
+def _farness(written: str | None, message: Json) -> tuple[float, bool]:
+    """How few of the words written a message has; a system's own messages come last."""
+    said = message["text"]
     words = set(terms(written or ""))
-    return len(words.intersection(terms(said["text"]))) / len(words) if words and said else 0.0
+    shared = len(words.intersection(terms(said["text"]))) / len(words) if words and said else 0.0
+    return -shared, message["role"] == "system"
 
 
 def _graphs(write: Write, said: Occurrence) -> tuple[str, ...]:
@@ -236,7 +241,13 @@ def _state(earlier: Write | None, write: Write) -> Json | None:
 
 
 def _segments(old: str | None, new: str | None) -> list[Json] | None:
-    """``[{"text", "kind": same | removed | added}]``; None where there is nothing to compare."""
+    """``[{"text", "kind": same | removed | added}]``; None where there is nothing to compare. Of
+    texts that have little in common, one removed and one added."""
     if old is None or new is None:
         return None
-    return [segment._asdict() for segment in word_diff(old[:TEXT_CHARS], new[:TEXT_CHARS])]
+    old, new = old[:TEXT_CHARS], new[:TEXT_CHARS]
+    segments = word_diff(old, new)
+    same = sum(len(part.text) for part in segments if part.kind == SAME)
+    if old and new and same < _ALIKE * min(len(old), len(new)):
+        segments = [Segment(old, REMOVED), Segment(new, ADDED)]
+    return [part._asdict() for part in segments]
