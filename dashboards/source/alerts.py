@@ -54,7 +54,7 @@ def _share(window: str, offset: str = "") -> str:
     faults = gained(series("memtrace.verdicts.stored", FAULT), window)
     found = gained(series("memtrace.verdicts.stored"), window)
     share = f"{faults} / {found}"
-    return f"last_over_time(({share})[1m:1m] offset {offset})" if offset else f"({share})"
+    return f"last_over_time(({share})[1s:1s] offset {offset})" if offset else f"({share})"
 
 
 _DATA = (
@@ -203,7 +203,7 @@ _MEMORY = (
     Alert(
         "MemoryInvariantsJump",
         f"{gained(series('memtrace.invariants.found'), '1h', 'kind')} > 10 + 3 *"
-        f" last_over_time(({gained(series('memtrace.invariants.found'), '1d', 'kind')} / 24)[1m:1m]"
+        f" last_over_time(({gained(series('memtrace.invariants.found'), '1d', 'kind')} / 24)[1s:1s]"
         " offset 1h)",
         WARNING,
         "0m",

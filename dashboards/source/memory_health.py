@@ -315,8 +315,8 @@ def _confidence(page: dashboard.Dashboard) -> None:
             "Half of the verdicts, and all but the lowest tenth, score at least this, by stage. A"
             " score orders verdicts by how sure they are; it is not a probability.",
             "percentunit",
-            over_time("{{stage}}: half", quantile(score, 0.5, by="stage")),
-            over_time("{{stage}}: nine of ten", quantile(score, 0.1, by="stage")),
+            over_time("{{stage}}: half", quantile(score, 0.5, by="stage", over=SMOOTHED)),
+            over_time("{{stage}}: nine of ten", quantile(score, 0.1, by="stage", over=SMOOTHED)),
             empty=NO_VERDICTS,
         )
     )

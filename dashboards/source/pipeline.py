@@ -182,6 +182,7 @@ def _door(page: dashboard.Dashboard) -> None:
 
 
 def _projection(page: dashboard.Dashboard) -> None:
+    wait = "memtrace.references.wait"
     page.with_row(dashboard.Row("Projection into graphs"))
     lag, delay = (
         queries.select("memtrace.projection.lag"),
@@ -241,8 +242,8 @@ def _projection(page: dashboard.Dashboard) -> None:
             "For the producers that did arrive: half, and 95 %, waited at most this. Longer than"
             " the settling time: verdicts are found before all is known, and revised later.",
             "s",
-            over_time("half", or_zero(quantile("memtrace.references.wait", 0.5))),
-            over_time("95 %", or_zero(quantile("memtrace.references.wait", 0.95))),
+            over_time("half", or_zero(quantile(wait, 0.5, over=WINDOW))),
+            over_time("95 %", or_zero(quantile(wait, 0.95, over=WINDOW))),
             empty="none waited",
             width=12,
         )

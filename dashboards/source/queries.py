@@ -68,12 +68,12 @@ def increase(name: str, *conditions: str, by: str = "", over: str = WINDOW) -> s
 def gained(selector: str, over: str, by: str = "") -> str:
     """See :func:`increase`."""
     counted = f"increase({selector}[{over}]) and {selector} offset {over}"
-    return _sum(f"(({counted}) or {selector})", by)
+    return _sum(f"(({counted}) or max_over_time({selector}[{over}]))", by)
 
 
 def before(expression: str, ago: str = WINDOW) -> str:
     """What ``expression`` was so long ago."""
-    return f"last_over_time(({expression})[1m:1m] offset {ago})"
+    return f"last_over_time(({expression})[1s:1s] offset {ago})"
 
 
 def present(name: str, *conditions: str, by: str = "") -> str:
@@ -86,11 +86,14 @@ def present(name: str, *conditions: str, by: str = "") -> str:
     return _sum(selector, by)
 
 
-def quantile(name: str, share: float, *conditions: str, by: str = "") -> str:
-    """The value below which ``share`` of a histogram lies."""
-    labels = ", ".join(("le", by) if by else ("le",))
-    buckets = f"rate({select(name, *conditions, suffix='_bucket')}[{RATE}])"
-    return f"histogram_quantile({share}, sum by ({labels}) ({buckets}))"
+def quantile(name: str, part: float, *conditions: str, by: str = "", over: str = "") -> str:
+    """The value below which ``part`` of a histogram lies; ``over``: of what is rare, in a window
+    such as that of :func:`increase`."""
+    labels = f"le, {by}" if by else "le"
+    buckets = select(name, *conditions, suffix="_bucket")
+    if over:
+        return f"histogram_quantile({part}, {gained(buckets, over, labels)})"
+    return f"histogram_quantile({part}, sum by ({labels}) (rate({buckets}[{RATE}])))"
 
 
 def ratio(part: str, whole: str) -> str:

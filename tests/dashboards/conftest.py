@@ -1,0 +1,157 @@
+"""A memtrace in parts over PostgreSQL, scraped by a Prometheus, with failures in it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psycopg
+import psycopg.rows
+import pytest
+import yaml
+
+from tests import components, receivers
+from tests.dashboards import grafana
+from tests.dashboards.grafana import Window
+from tests.integration.conftest import running as server
+from tests.memtrace_collector.running import VECTORS, Up, eventually, start
+from tests.ports import free_port
+from tests.postgres import Cluster
+
+READER = "memtrace_reader"
+"""The role of Grafana; it exists before the tables do, as in the compose file."""
+PROMPT = {"MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS": "0.1"}
+FIRST, SECOND = ("overwritten", "omission", "ranked_out"), ("merged_wrong", "stale_retrieved")
+
+
+@dataclass(frozen=True)
+class Monitored:
+    """What the dashboards' data sources are."""
+
+    prometheus: str
+    database: str
+    """URL, as Grafana's role."""
+    serving: Up
+    deployed: float = 0.0
+    """When the worker was started anew, in seconds since 1970."""
+
+    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
+        """What was at a moment, in seconds since 1970, or is now."""
+        return self._ask("query", query=expression, time=time.time() if at is None else at)
+
+    def query_range(self, expression: str, window: Window) -> list[dict[str, Any]]:
+        """What was in the minute until the end of ``window``, one value every second."""
+        start = window.end - 60
+        return self._ask("query_range", query=expression, start=start, end=window.end, step=1)
+
+    def label_values(self, selector: str, label: str) -> list[str]:
+        found: list[str] = self._ask(f"label/{label}/values", **{"match[]": selector})
+        return found
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as reader:
+            return list(reader.execute(statement.encode()).fetchall())
+
+    def exemplars(self, expression: str) -> list[dict[str, Any]]:
+        now = time.time()
+        return self._ask("query_exemplars", query=expression, start=now - 300, end=now)
+
+    def _ask(self, path: str, **parameters: Any) -> Any:
+        response = httpx.get(
+            f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=20, trust_env=False
+        )
+        assert response.status_code == 200, response.text
+        data = response.json()["data"]
+        return data if isinstance(data, list) else data["result"]
+
+
+@pytest.fixture(scope="session")
+def monitored(
+    postgres_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Monitored]:
+    """Failures before and after a deploy: the worker is started anew, and its destination is gone
+    from then on."""
+    folder = tmp_path_factory.mktemp("monitored")
+    with suppress(subprocess.CalledProcessError):  # it is there already
+        postgres_cluster.execute(f"CREATE ROLE {READER} LOGIN")
+    url = postgres_cluster.new_database()
+    with ExitStack() as opened:
+        sink = opened.enter_context(receivers.running(folder / "sink"))
+        start_one = partial(_started, opened, folder, url)
+        doors = ("--grpc-port", "0", "--http-port", "0", "--log", str(folder / "process"))
+        process = start_one("process", *doors, "--forward", sink.http)
+        port = str(free_port())
+        work = start_one("work", "--api-port", port, "--forward", sink.http)
+        serve = start_one("serve", "--log", str(folder / "serve"))
+        prometheus = _prometheus(opened, folder, [process, work, serve])
+        found = Monitored(prometheus, url.replace("//test@", f"//{READER}@"), serve)
+        eventually(lambda: len(found.query("up == 1")) == 3, "Prometheus sees the three")
+        _fail(found, process, FIRST)
+        deployed = time.time()
+        assert work.stop() == 0
+        start_one("work", "--api-port", port, "--forward", f"http://127.0.0.1:{free_port()}")
+        _fail(found, process, SECOND)
+        _judge(found)
+        yield replace(found, deployed=deployed)
+
+
+def _fail(found: Monitored, process: Up, names: Sequence[str]) -> None:
+    """Failures that are found, and seen by Prometheus, also as what serve tells of the store."""
+    before = len(found.serving.ask("/verdicts"))
+    for name in names:
+        assert process.post((VECTORS / f"{name}.otlp.json").read_bytes()).status_code == 200
+    expected = before + len(names)
+    told = f"sum(memtrace_verdicts) == {expected}"
+    eventually(lambda: bool(found.query(told)), "as many verdicts, scraped")
+
+
+def _judge(found: Monitored) -> None:
+    (verdict, *_) = found.serving.ask("/verdicts")
+    answer = f"{verdict['answer']['traceId']}:{verdict['answer']['spanId']}"
+    found.serving.send("/judge", {"answer": answer, "action": "confirm", "by": "anna"})
+    seen = "sum(memtrace_judgements_total) == 1"
+    eventually(lambda: bool(found.query(seen)), "the judgement, scraped")
+
+
+def _started(opened: ExitStack, folder: Path, url: str, role: str, *arguments: str) -> Up:
+    up = start(role, folder / role, "--store", url, *arguments, **PROMPT)
+    opened.callback(lambda: up.process.poll() is None and up.stop())
+    return up
+
+
+def _prometheus(opened: ExitStack, folder: Path, services: list[Up]) -> str:
+    """With the configuration that is checked in, at the addresses of this run."""
+    binary = components.prometheus()
+    document = yaml.safe_load((grafana.ROOT / "dashboards" / "prometheus.yml").read_text())
+    job = next(each for each in document["scrape_configs"] if each["job_name"] == "memtrace")
+    job["static_configs"] = [
+        {"targets": [up.addresses["api"].removeprefix("http://") for up in services]}
+    ]
+    document["global"] = {"scrape_interval": "500ms", "evaluation_interval": "1s"}
+    document["scrape_configs"] = [job]
+    document["rule_files"] = [str(grafana.ROOT / "dashboards" / "prometheus" / "alerts.yml")]
+    (folder / "prometheus.yml").write_text(yaml.safe_dump(document))
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        str(binary), f"--config.file={folder / 'prometheus.yml'}",
+        f"--web.listen-address={address}", f"--storage.tsdb.path={folder / 'tsdb'}",
+        "--enable-feature=exemplar-storage", "--log.level=warn",
+    ]  # fmt: skip
+    opened.enter_context(server(command, folder / "prometheus.log"))
+    url = f"http://{address}"
+    eventually(lambda: _is_ready(url), "Prometheus")
+    return url
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/-/ready", timeout=5, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
