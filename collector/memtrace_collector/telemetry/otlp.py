@@ -20,7 +20,6 @@ from opentelemetry.sdk.metrics.export import (
     MetricExportResult,
     MetricsData,
     PeriodicExportingMetricReader,
-    ScopeMetrics,
 )
 
 from memtrace_collector.errors import UnreachableError
@@ -28,7 +27,7 @@ from memtrace_collector.settings.telemetry import TelemetryConfig
 from memtrace_collector.telemetry.metrics import Metrics
 from memtrace_collector.telemetry.passes import Passes
 
-TIMEOUT_SECONDS = 10
+TIMEOUT_SECONDS = 5
 """Of one export with its repetitions; what is not taken then comes with the next."""
 _PATH = "/v1/metrics"
 
@@ -98,7 +97,7 @@ class _Exporter(MetricExporter):
         if not ours or not data.resource_metrics:
             return data
         first, *rest = data.resource_metrics
-        scope = first.scope_metrics[0]
-        added = ScopeMetrics(scope=scope.scope, metrics=ours, schema_url=scope.schema_url)
-        whole = dataclasses.replace(first, scope_metrics=[*first.scope_metrics, added])
+        scope, *others = first.scope_metrics
+        scope = dataclasses.replace(scope, metrics=[*scope.metrics, *ours])
+        whole = dataclasses.replace(first, scope_metrics=[scope, *others])
         return MetricsData(resource_metrics=[whole, *rest])
