@@ -253,6 +253,7 @@ def _entered(ref: str, made: Sequence[Operation]) -> Json:
     first = next((item for item in made if not item.composite), None)
     return {
         "role": first.roles.get(ref, "") if first else "",
+        "said_at": first.times.get(ref, "") if first else "",
         "time_ns": first.start_ns if first else 0,
         "span": span_json(first.key) if first else None,
     }

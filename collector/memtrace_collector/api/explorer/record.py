@@ -34,6 +34,7 @@ VERSIONS, READS, ANSWERS = 20, 15, 15
 MAX_CHECKED = 1_000
 """Of the operations that met the record, the last that are looked at for broken invariants."""
 MAX_FINDINGS = 50
+WRONG, NEEDED = "wrong", "needed"
 
 
 def record(stores: Stores, parameters: Parameters) -> Json:
@@ -177,10 +178,11 @@ def _answers(
     page = part(parameters, "answers", len(everything), ANSWERS)
     shown = page.of(everything)
     numbers = {write.version: number for number, write in enumerate(writes, 1)}
+    roles = {_answer_key(verdict): _role(verdict, writes) for verdict in verdicts}
     items = [
         item
         | {"had": sorted(n for ref in refs.get(each.key, ()) if (n := numbers.get(ref)))}
-        | {"is_without": each.key not in refs}
+        | {"is_without": each.key not in refs, "role": roles.get(each.key)}
         for each, item in zip(shown, answers_json(stores.graphs, shown, judged))
     ]
     return {
@@ -188,6 +190,13 @@ def _answers(
         "failed": sum(each.outcome == FAILED for each in judged.values()),
         "unlooked": max(0, len(everything) - MAX_JUDGED),
     }
+
+
+def _role(verdict: Mapping[str, Any], writes: Sequence[Write]) -> str:
+    """What the record was to a failure: it carried what was wrong, or held what was needed."""
+    name = variables.record_of(writes[0].version)
+    wrote = {write.operation.key for write in writes}.intersection(decisive_keys(verdict))
+    return WRONG if wrote or name in _carriers(verdict, "first_wrong") else NEEDED
 
 
 def _importance(judgement: Judgement | None) -> int:
@@ -223,12 +232,14 @@ def _verdicts_about(
     return [
         verdict
         for verdict in stores.cases.verdicts(graph_id)
-        if keys.intersection(decisive_keys(verdict)) or name in _carriers(verdict)
+        if keys.intersection(decisive_keys(verdict))
+        or name in _carriers(verdict, "last_right", "first_wrong")
     ]
 
 
-def _carriers(verdict: Mapping[str, Any]) -> set[str]:
-    refs = (verdict.get("last_right"), verdict.get("first_wrong"))
+def _carriers(verdict: Mapping[str, Any], *names: str) -> set[str]:
+    """The records whose versions a verdict names so."""
+    refs = [verdict.get(name) for name in names]
     stored = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
     return {variables.record_of(r) for r in refs if isinstance(r, str) and r.startswith(stored)}
 

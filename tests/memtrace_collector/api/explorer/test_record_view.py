@@ -131,6 +131,7 @@ def test_an_answer_that_failed_without_the_record_is_in_its_blast_radius(
     )
     (answer,) = found["answers"]["items"]
     assert (answer["outcome"], answer["is_without"], answer["had"]) == ("failed", True, [])
+    assert answer["role"] == "wrong"
     assert found["current"]["is_deleted"] is True
 
 

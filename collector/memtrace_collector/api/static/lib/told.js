@@ -90,6 +90,10 @@ export const saidIn = (answer) => answer.text ? `“${flat(answer.text.text)}”
 
 export const trace = (span) => traceLink(span, "trace");
 
+// The id of a graph, shortened in the middle when it is a digest.
+export const graphName = (id) =>
+  id.length > 28 ? element("span", { class: "id", title: id }, `${id.slice(0, 16)}…${id.slice(-4)}`) : element("span", { class: "id" }, id);
+
 // One reference, as short as it can be read: its kind, and what tells it from others.
 const KINDS = {
   msg: "message", fact: "fact", mem: "record", doc: "document", query: "question", ctx: "prompt",

@@ -149,11 +149,10 @@ async function choice(parameters) {
       element("label", {}, "or a reference, TRACE:SPAN or conversation", element("input", { name: "target", size: 60, maxlength: 1000, class: "id" })),
       element("button", { type: "submit" }, "Open")),
     found.messages.length
-      ? table(found.is_search ? `Best matches, at most ${found.bound}` : `The latest, at most ${found.bound}`, ["Message", "Said by", "When", ""], found.messages.map((item) => [
+      ? table(found.is_search ? `Best matches, at most ${found.bound}` : `The latest, at most ${found.bound}`, ["Message", "Said by", "Taken in"], found.messages.map((item) => [
         link(item.text ? flat(item.text.text, 240) : item.ref, "impact", item.ref),
-        item.role || "–",
-        timeNode(item.time_ns),
-        item.span ? trace(item.span) : null,
+        [item.role || "–", item.said_at ? `, ${item.said_at.slice(0, 10)}` : null],
+        [timeNode(item.time_ns), " ", item.span ? trace(item.span) : null],
       ]))
       : quiet(found.is_search ? "No message has these words." : "Search for words of the message."),
   ];

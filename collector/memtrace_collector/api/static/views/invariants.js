@@ -4,7 +4,7 @@ import { view } from "../lib/ask.js";
 import { element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
-import { counted, flat, graphField, pagedSection, tag, timeNode, trace } from "../lib/told.js";
+import { counted, flat, graphField, graphName, pagedSection, tag, timeNode, trace } from "../lib/told.js";
 
 const NAMES = {
   stale: "stale", zombie: "zombie", foreign: "foreign", lost_write: "lost write",
@@ -63,5 +63,5 @@ function findings(list, { kind, checked }) {
         item.record ? element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record) : null),
       element("td", {}, link(item.name || "operation", "operation", spanText(item.span)), item.service ? ` of ${item.service}` : null, " ", trace(item.span)),
       element("td", {}, timeNode(item.time_ns)),
-      element("td", { class: "id" }, item.graph_id))))));
+      element("td", {}, graphName(item.graph_id)))))));
 }

@@ -5,7 +5,7 @@ import { view } from "../lib/ask.js";
 import { code, element, quiet } from "../lib/dom.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, changes, counted, flat, judgement, operation, pagedSection, saidIn, tag, timeNode, trace,
+  captured, changes, counted, flat, graphName, judgement, operation, pagedSection, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
 import { timeLine } from "./record_timeline.js";
 
@@ -17,6 +17,7 @@ const CHANGES = {
   deleted: ["deleted", "lost"],
   unseen: ["written, text not seen", "unknown"],
 };
+const ROLES = { wrong: "it carried what was wrong", needed: "it held what was needed" };
 const SHOWN_MESSAGES = 1;
 
 export async function showRecord([graph, record], parameters) {
@@ -53,7 +54,7 @@ function summary({ current, graph_id: graph, record, system, versions, reads, an
     element("span", { class: "quiet" }, [
       counted(versions.total, "version"), counted(reads.total, "reading"), counted(answers.total, "answer"),
     ].join(" · ")),
-    element("span", { class: "quiet" }, `${system || "unknown system"}, graph `, element("span", { class: "id" }, graph)),
+    element("span", { class: "quiet" }, `${system || "unknown system"}, graph `, graphName(graph)),
     link("What came of it", "impact", record),
     element("a", { href: address("invariants", [], { graph }) }, "Invariants of this graph"));
 }
@@ -133,7 +134,7 @@ function answers(list) {
           link(saidIn(item), "answer", `${item.span.traceId}:${item.span.spanId}`),
           item.question ? element("div", { class: "quiet" }, `asked: ${flat(item.question.text, 120)}`) : null,
           element("div", { class: "quiet" }, timeNode(item.time_ns), " ", trace(item.span))),
-        element("td", {}, judgement(item)),
+        element("td", {}, judgement(item), item.role ? element("div", { class: "quiet" }, ROLES[item.role]) : null),
         element("td", {}, item.is_without ? element("span", { class: "quiet" }, "not in its prompt") : item.had.map((number) => `v${number}`).join(", ") || "another version")))))),
   ];
 }
@@ -141,10 +142,9 @@ function answers(list) {
 function reads(list) {
   if (!list.total) return quiet("No search considered it, as far as was recorded.");
   const kinds = [...new Set(list.items.map((item) => item.score_kind).filter(Boolean))];
-  const score = kinds.length === 1 ? `Score (${kinds[0]})` : "Score";
   return element("div", { class: "scrolls" }, element("table", {},
-    element("caption", {}, "Newest first"),
-    element("thead", {}, element("tr", {}, ["Read", "Rank", score, "Version"].map(head))),
+    element("caption", {}, kinds.length === 1 ? `Newest first; the score is a ${kinds[0]}` : "Newest first"),
+    element("thead", {}, element("tr", {}, ["Read", "Rank", "Score", "Version"].map(head))),
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, operation(item),
         element("div", { class: "quiet" }, timeNode(item.time_ns), item.is_for_writing ? ", to write" : null, " ", trace(item.span))),

@@ -6,7 +6,7 @@ import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import { amend } from "../lib/router.js";
 import {
-  bar, captured, counted, flat, graphField, judgement, kindOf, operation, pagedSection, saidIn, tag,
+  bar, captured, counted, flat, graphField, graphName, judgement, kindOf, operation, pagedSection, saidIn, tag,
   timeNode, trace,
 } from "../lib/told.js";
 
@@ -24,6 +24,13 @@ const OUTCOMES = {
   not_searched: ["stored, no search was made", "lost"],
 };
 
+// What the text shown is, where that is not plain.
+const HELD = {
+  replaced: "What the record held instead, when the answer was given:",
+  never_stored: "What was said:",
+  later: "What it said at first:",
+};
+
 export async function showWhy([answer], parameters) {
   return answer ? receipt(answer, parameters) : choice(parameters);
 }
@@ -38,8 +45,7 @@ async function receipt(answer, { about = "" }) {
       captured(found.answer.text, "The text of the reply was not captured."),
       element("div", { class: "row" }, judgement(found.answer), timeNode(found.answer.time_ns),
         element("span", { class: "quiet" }, found.answer.service), trace(found.answer.span),
-        link("Its failure or receipt", "answer", spanText(found.answer.span)),
-        link("Its graph", "graph", spanText(found.answer.span)))),
+        link("The graph behind it", "graph", spanText(found.answer.span)))),
     question(answer, about, told),
     told,
     element("h3", {}, found.reads.length ? `What was considered (${counted(found.reads.length, "read")})` : "What was considered"),
@@ -88,7 +94,7 @@ function told(item, answer) {
   return element("article", { class: "panel told", "data-outcome": outcome, "data-row": true },
     element("p", { class: "row" }, tag(words, outcome, false),
       item.is_record && item.graph_id ? link(item.record, "record", home, item.ref || item.record) : code(item.record)),
-    item.text ? captured(item.text) : null,
+    item.text ? [element("p", { class: "quiet" }, HELD[item.outcome] ?? "What it says:"), captured(item.text)] : null,
     element("ul", { class: "says" }, item.says.map(({ text, span }) =>
       element("li", {}, text, span ? [" ", link("operation", "operation", spanText(span)), " ", trace(span)] : null))),
     item.beaten_by.length
@@ -103,7 +109,7 @@ function read(item) {
   const limits = Object.entries(item.limits).map(([name, value]) => `${name} = ${value}`).join(", ");
   return element("section", { class: "read" },
     element("h4", {}, operation(item), " ", trace(item.span)),
-    element("p", { class: "quiet" }, timeNode(item.time_ns), item.asked ? [" · searched for ", element("q", {}, flat(item.asked.text, 200))] : null,
+    element("div", { class: "quiet" }, timeNode(item.time_ns), item.asked ? [" · searched for ", element("q", {}, flat(item.asked.text, 200))] : null,
       limits ? ` · ${limits}` : null, item.reads.length ? ` · also in ${item.reads.join(", ")}` : null),
     element("div", { class: "scrolls" }, element("table", { class: "candidates" },
       element("caption", {}, `${item.returned} returned, ${item.cut} considered and cut`,
@@ -119,7 +125,7 @@ function candidate(item) {
   const score = item.score;
   return element("tr", {},
     element("td", { class: "number" }, item.rank ?? "–"),
-    element("td", { class: "number" }, score === null ? "–" : [score.toFixed(3), score >= 0 && score <= 1 ? bar(score) : null]),
+    element("td", { class: "score" }, score === null ? "–" : [score.toFixed(3), score >= 0 && score <= 1 ? bar(score) : null]),
     element("td", {}, tag(words, outcome)),
     element("td", {}, item.outcome === "injected" ? used : "–"),
     element("td", {}, item.text ? flat(item.text.text, 280) : quiet("Text not captured."),
@@ -165,6 +171,6 @@ function answers(list, flagged) {
       element("td", {}, link(item.question ? flat(item.question.text) : "question without its text", "why", spanText(item.span))),
       element("td", {}, saidIn(item)),
       element("td", {}, judgement(item)),
-      element("td", { class: "id" }, item.graph_id),
+      element("td", {}, graphName(item.graph_id)),
       element("td", {}, timeNode(item.time_ns), " ", trace(item.span))))));
 }
