@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from memtrace_collector.attribution.attribute import attribute
-from memtrace_collector.attribution.judging import label
-from memtrace_collector.attribution.judging.label import Label
 from memtrace_collector.attribution.verdict import STAGE_OF
 from memtrace_collector.bench import report
 from memtrace_collector.bench.judging import judgement_of
+from memtrace_collector.bench.labels import Label, labels
 from memtrace_collector.bench.score import Named, Row, Truth, mark
 from memtrace_collector.bench.variants import FOUND, GIVEN
 from memtrace_collector.dialects import registry
@@ -65,7 +64,7 @@ def read(path: Path, *, evidence: bool = True) -> Labelled:
     store = InMemoryFactStore.of(registry.read_request(DEFAULT_TENANT, request))
     flagged = {each.answer.key: each for each in flagged_answers(store)}
     rows, problems, undecided = [], [], 0
-    for each in label.labels(request):
+    for each in labels(request):
         if STAGE_OF[each.error_type] == UNDECIDED:
             undecided += 1
             continue

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from memtrace_collector.api.questions import Replaying
+from memtrace_collector.attribution.judging.judged import HUMAN
 from memtrace_collector.commands.options import (
     format_option,
     model_options,
@@ -173,11 +174,18 @@ def _show(verdicts: list[dict[str, Any]], output_format: str) -> None:
 
 def _row(verdict: dict[str, Any]) -> tuple[str, ...]:
     decisive = verdict["decisive"]
+    by_hand = " (by hand)" if verdict["method"] == HUMAN else ""
     return (
         span_text(verdict["answer"]),
-        f"{verdict['stage']}/{verdict['error_type']}",
+        f"{verdict['stage']}/{verdict['error_type']}{by_hand}",
         f"{verdict['score']:.2f}",
         replay_text(verdict["replay"]),
         span_text(decisive[0]) if decisive else "-",
-        shorten(verdict["explanation"], 100),
+        _why(verdict),
     )
+
+
+def _why(verdict: dict[str, Any]) -> str:
+    now = verdict.get("machine_now")
+    said = f"{now['method']} now says {now['stage']}/{now['error_type']}. " if now else ""
+    return shorten(said + verdict["explanation"], 100)

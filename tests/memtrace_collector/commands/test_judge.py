@@ -46,7 +46,7 @@ def test_a_correction_is_what_verdicts_lists_and_what_attribute_leaves_standing(
     assert [each["revision"] for each in ask("attribute")] == [2]
     assert [each["method"] for each in ask("verdicts", "--history")] == ["rules", "human"]
     assert ask("verdicts", "--type", "overwritten") == []
-    assert "extraction/distortion" in run("verdicts").output
+    assert "extraction/distortion (by hand)" in run("verdicts").output
 
 
 def test_a_judgement_is_told_and_withdrawn_in_words(run: Run, answer: str) -> None:

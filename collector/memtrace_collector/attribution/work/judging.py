@@ -8,6 +8,7 @@ from typing import Any
 from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.judging.said import CONFIRM, WITHDRAW, Said, corrected
 from memtrace_collector.attribution.work.intake import case_id, queued
+from memtrace_collector.attribution.work.telling import tell_stored
 from memtrace_collector.errors import ConflictError, NotFoundError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.store.base import CaseStore
@@ -47,7 +48,7 @@ class Judging:
             return current
         if not self._cases.judge(made, queued(case.answer), self._clock_ns()):
             return self._repeated(case, said, self._current(case))
-        self._count(made)
+        self._count(made, case)
         return made
 
     def _made(self, case: Case, said: Said, current: Mapping[str, Any]) -> Json:
@@ -95,7 +96,8 @@ class Judging:
             )
         return dict(found)
 
-    def _count(self, made: Mapping[str, Any]) -> None:
+    def _count(self, made: Mapping[str, Any], case: Case) -> None:
+        tell_stored(self._metrics, made, case)
         if made.get("withdrawn"):
             self._metrics.add("memtrace.judgements.withdrawn", 1)
         else:

@@ -149,7 +149,7 @@ class Look:
     def _deliver_by_hand(self, case_id: str, case: Case) -> None:
         """Have delivered what a person made current, wherever they did; what has its rows keeps
         them."""
-        current = self.cases.verdict(case_id)
+        current = self.cases.verdict(case_id) if self.target else None
         if current is not None and judged.is_by_hand(current):
             self.cases.enqueue(self.rows(current, case, self.clock_ns()))
 

@@ -15,24 +15,30 @@ ABSTENTION = "insufficient_evidence"
 
 def tell(metrics: Metrics, verdict: Mapping[str, Any], case: Case, *, is_sent: bool) -> None:
     """Count it. ``is_sent``: its case trace goes to where traces are, and is the exemplar."""
-    stage = verdict["stage"]
     exemplar = _case_trace(verdict) if is_sent else None
-    metrics.add(
-        "memtrace.verdicts.stored",
-        1,
-        exemplar,
-        stage=stage,
-        type=verdict["error_type"],
-        system=_system(verdict, case),
-        method=verdict["method"],
-    )
-    metrics.record("memtrace.verdict.score", verdict["score"], exemplar, stage=stage)
+    tell_stored(metrics, verdict, case, exemplar)
+    metrics.record("memtrace.verdict.score", verdict["score"], exemplar, stage=verdict["stage"])
     metrics.add("memtrace.lineage", 1, status=verdict["lineage"])
     if verdict["error_type"] == ABSTENTION:
         for missing in verdict["missing"]:
             metrics.add("memtrace.verdicts.abstained", 1, missing=missing)
     if verdict["replay"]:
         metrics.add("memtrace.replays", 1, result=verdict["replay"]["result"])
+
+
+def tell_stored(
+    metrics: Metrics, verdict: Mapping[str, Any], case: Case, exemplar: Exemplar | None = None
+) -> None:
+    """Count that it was stored, whoever found it."""
+    metrics.add(
+        "memtrace.verdicts.stored",
+        1,
+        exemplar,
+        stage=verdict["stage"],
+        type=verdict["error_type"],
+        system=_system(verdict, case),
+        method=verdict["method"],
+    )
 
 
 def _case_trace(verdict: Mapping[str, Any]) -> Exemplar:

@@ -93,7 +93,7 @@ function noDecisive({ verdict }) {
 
 function facts({ verdict, evidence, flag }) {
   const rows = [
-    ["Basis", verdict.basis.join(", ")],
+    ["Basis", verdict.basis.join(", ") || "a person's word"],
     ["Found by", verdict.method],
     ["Score", `${verdict.score.toFixed(2)}, not a probability`],
     ["Lineage", verdict.lineage],
