@@ -10,14 +10,17 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import components
 
 _SERVER_USER = "postgres"
 _START_SECONDS = 30.0
+_USUAL_PORT = 5432
 _CONFIG = """
-listen_addresses = ''
+listen_addresses = '{addresses}'
+port = {port}
 unix_socket_directories = '{folder}'
 fsync = {fsync}
 shared_buffers = {shared_buffers}
@@ -39,20 +42,47 @@ class Cluster:
 
     Args:
         durable: writes reach the disk, as in production; tests do without.
+        initdb: how it is made; by default whoever reaches it is trusted.
+        password: of its superuser, ``test``.
+        port: of TCP on loopback, as well; None: the socket alone.
     """
 
-    def __init__(self, *, durable: bool = False, shared_buffers: str = "64MB") -> None:
+    def __init__(
+        self,
+        *,
+        durable: bool = False,
+        shared_buffers: str = "64MB",
+        initdb: Sequence[str] = ("--auth=trust",),
+        password: str = "",
+        port: int | None = None,
+    ) -> None:
+        self._environment = {**os.environ, "PGPASSWORD": password}
         self._binaries = components.postgresql()
         self.folder = Path(tempfile.mkdtemp(prefix="memtrace-pg-"))
         self._data = self.folder / "data"
         self._numbers = itertools.count()
         self._shared: str | None = None
         self._own(self.folder)
-        self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "test", "-E", "UTF8", "-N")
-        fsync = "on" if durable else "off"
-        config = _CONFIG.format(folder=self.folder, fsync=fsync, shared_buffers=shared_buffers)
+        secret = self.folder / "superuser"
+        secret.write_text(f"{password}\n")
+        how = [*initdb, *([f"--pwfile={secret}"] if password else [])]
+        self._run("initdb", "-D", str(self._data), "-U", "test", "-E", "UTF8", "-N", *how)
+        config = _CONFIG.format(
+            folder=self.folder,
+            fsync="on" if durable else "off",
+            shared_buffers=shared_buffers,
+            addresses="127.0.0.1" if port else "",
+            port=port or _USUAL_PORT,
+        )
         with (self._data / "postgresql.conf").open("a") as file:
             file.write(config)
+        self.connection = {
+            **self._environment,
+            "PGHOST": str(self.folder),
+            "PGPORT": str(port or _USUAL_PORT),
+            "PATH": f"{self._binaries}:{os.environ['PATH']}",
+        }
+        """What libpq's programs need in their environment to reach it by its socket."""
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -108,11 +138,17 @@ class Cluster:
 
     def _answers(self) -> bool:
         command = [str(self._binaries / "pg_isready"), "-q", "-h", str(self.folder)]
-        return subprocess.run(command, check=False).returncode == 0
+        return subprocess.run(command, env=self.connection, check=False).returncode == 0
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [*_as_server_user(), str(self._binaries / program), *arguments]
-        subprocess.run(command, cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self._environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
 
     def _own(self, folder: Path) -> None:
         if os.geteuid() == 0:

@@ -14,11 +14,12 @@ class Sink(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, status: int = 200, location: str = "") -> None:
-        super().__init__(("127.0.0.1", 0), _Answering)
+    def __init__(self, status: int = 200, location: str = "", port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), _Answering)
         self.status = status
         self.location = location
         self.bodies: list[bytes] = []
+        self.paths: list[str] = []
 
     @property
     def url(self) -> str:
@@ -31,6 +32,7 @@ class _Answering(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         self.server.bodies.append(body)
+        self.server.paths.append(self.path)
         self.send_response(self.server.status)
         if self.server.location:
             self.send_header("location", self.server.location + self.path)
@@ -45,8 +47,8 @@ class _Answering(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def sink(status: int = 200, location: str = "") -> Iterator[Sink]:
-    server = Sink(status, location)
+def sink(status: int = 200, location: str = "", port: int = 0) -> Iterator[Sink]:
+    server = Sink(status, location, port)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

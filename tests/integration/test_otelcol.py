@@ -1,110 +1,257 @@
-"""``collector/otelcol.yaml`` in a real Collector: memory spans take their own, durable way."""
+"""``collector/otelcol.yaml`` in a real Collector: which way things take, and that they arrive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import gzip
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
+import grpc
 import httpx
 import pytest
+import yaml
+from google.protobuf.message import Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests import components
+from memtrace_collector.dialects.memtrace import OWN_SPANS
+from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from tests.contract import scenarios
-from tests.integration.conftest import Up, eventually, get, running, up
-from tests.ports import free_port
+from tests.demo_run import ROOT
+from tests.integration.conftest import eventually
+from tests.integration.stack import Stack
+from tests.receivers import Receiver, running
+from tests.sinks import sink
 
-SCENARIO = "overwritten"
+CONFIGURATION = yaml.safe_load((ROOT / "collector" / "otelcol.yaml").read_text())
+LARGE = 30_000_000
+"""Bytes of one attribute: more than a Collector takes unless told otherwise."""
 
 
-@dataclass(frozen=True)
-class Collector:
-    otlp_http: str
+@dataclass
+class Front:
+    """A Collector between stand-ins: real receivers in place of `process` and Jaeger."""
 
-    def send(self, request: ExportTraceServiceRequest) -> None:
-        response = httpx.post(
-            f"{self.otlp_http}/v1/traces",
-            content=request.SerializeToString(),
-            headers={"content-type": "application/x-protobuf"},
-            trust_env=False,
-        )
-        response.raise_for_status()
+    stack: Stack
+    process: Receiver
+    jaeger: Receiver
+
+    def post(self, signal_name: str, request: Message, port: int = 4318) -> None:
+        post(self.stack, signal_name, request, port)
+
+
+def post(stack: Stack, signal_name: str, request: Message, port: int = 4318) -> None:
+    """To a door of the Collector over HTTP; raises unless it acknowledges."""
+    response = httpx.post(
+        f"{stack.url('otelcol', port)}/v1/{signal_name}",
+        content=request.SerializeToString(),
+        headers={"content-type": "application/x-protobuf"},
+        timeout=60,
+        trust_env=False,
+    )
+    response.raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    stack = Stack(tmp_path_factory.mktemp("front"))
+    with standing_in(stack) as (process, jaeger), stack.collector():
+        yield Front(stack, process, jaeger)
 
 
 @contextmanager
-def collector(folder: Path, memtrace: str, jaeger: str, log: str) -> Iterator[Collector]:
-    """The Collector, with its queue in ``folder``."""
-    ports = {name: f"127.0.0.1:{free_port()}" for name in ("GRPC", "HTTP", "HEALTH")}
-    environment = {f"OTELCOL_{name}": address for name, address in ports.items()}
-    environment |= {
-        "OTELCOL_QUEUE": str(folder / "queue"),
-        "OTELCOL_DECISION_WAIT": "1s",
-        "MEMTRACE_ENDPOINT": memtrace,
-        "JAEGER_ENDPOINT": jaeger,
-    }
-    command = [str(components.otelcol()), "--config", "collector/otelcol.yaml"]
-    with running(command, folder / log, **environment):
-        eventually(lambda: get(f"http://{ports['HEALTH']}"), "the Collector's health")
-        yield Collector(f"http://{ports['HTTP']}")
-
-
-def test_memory_spans_reach_our_service_and_failing_other_spans_reach_jaeger(jaeger, tmp_path):
-    request = scenarios.request(SCENARIO)
-    other_trace = _add_plain_spans(request)
-    with (
-        up(tmp_path / "store", "--forward", jaeger.otlp_http) as server,
-        collector(tmp_path, server.addresses["otlp_http"], jaeger.otlp_http, "c.log") as front,
-    ):
-        front.send(request)
-        _await_scenario(server)
-        sampled = eventually(lambda: jaeger.trace(other_trace), "the failing trace in Jaeger")
-        assert [span["operationName"] for span in sampled["spans"]] == ["checkout"]
-        answer = scenarios.expected(SCENARIO)["answer"]
-        eventually(
-            lambda: jaeger.spans_named(answer["traceId"], "memtrace.attribution"), "the verdict"
+def standing_in(stack: Stack) -> Iterator[tuple[Receiver, Receiver]]:
+    with ExitStack() as started:
+        yield tuple(
+            started.enter_context(running(stack.folder / f"{name}-log", http_port=port))
+            for name in ("process", "jaeger")
+            for port in [stack.port(name, 4318)]
         )
-        names = [graph["graph_id"] for graph in server.get("/graphs")]
-        assert names == [scenarios.expected(SCENARIO)["graph_id"]]
+
+
+def spans(receiver: Receiver) -> list[Span]:
+    """Everything that came, as it came."""
+    return [
+        span
+        for record in receiver.records()
+        if record.signal == "traces"
+        for resource in decode_traces(record).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def one(name: str, **attributes: str) -> Span:
+    """A failing span of a trace of its own, which no sampling drops."""
+    identity = os.urandom(16)
+    span = Span(
+        trace_id=identity,
+        span_id=identity[:8],
+        name=name,
+        start_time_unix_nano=1_780_000_000 * 10**9,
+        end_time_unix_nano=1_780_000_001 * 10**9,
+    )
+    span.status.code = span.status.STATUS_CODE_ERROR
+    for key, value in attributes.items():
+        span.attributes.add(key=key.replace("__", ".")).value.string_value = value
+    return span
+
+
+def with_event(span: Span) -> Span:
+    span.events.add(name="gen_ai.evaluation.result")
+    return span
+
+
+def request_of(*found: Span) -> ExportTraceServiceRequest:
+    request = ExportTraceServiceRequest()
+    request.resource_spans.add().scope_spans.add().spans.extend(found)
+    return request
+
+
+TO_US: dict[str, Callable[[], Span]] = {
+    "a step": lambda: one("chat", memtrace__step="answer"),
+    "a flagged span": lambda: one("chat", memtrace__flagged="true"),
+    "an evaluated answer": lambda: with_event(one("chat", gen_ai__operation__name="chat")),
+    **{
+        name: lambda name=name: one("any", gen_ai__operation__name=name)
+        for name in (
+            "create_memory",
+            "update_memory",
+            "upsert_memory",
+            "delete_memory",
+            "search_memory",
+        )
+    },
+}
+PAST_US: dict[str, Callable[[], Span]] = {
+    "of a shop": lambda: one("checkout"),
+    "a model call": lambda: one("chat", gen_ai__operation__name="chat"),
+    "with an event": lambda: with_event(one("checkout")),
+    **{name: lambda name=name: one(name, memtrace__step="answer") for name in sorted(OWN_SPANS)},
+}
+
+
+@pytest.mark.parametrize("kind", [*TO_US, *PAST_US])
+def test_a_span_takes_one_way_to_us_or_past_us_to_jaeger(front, kind):
+    span = {**TO_US, **PAST_US}[kind]()
+    front.post("traces", request_of(span))
+    taken, passed = (
+        (front.process, front.jaeger) if kind in TO_US else (front.jaeger, front.process)
+    )
+    eventually(lambda: span in spans(taken), "the span, unchanged")
+    assert span.trace_id not in {found.trace_id for found in spans(passed)}
+
+
+def test_what_we_give_back_goes_to_jaeger_and_not_to_us_again(front):
+    memory, derived = one("create_memory", memtrace__step="create"), one("memtrace.case")
+    front.post("traces", request_of(memory, derived), port=4320)
+    eventually(lambda: {memory.name, derived.name} <= {s.name for s in spans(front.jaeger)}, "both")
+    assert not {memory.trace_id, derived.trace_id} & {s.trace_id for s in spans(front.process)}
+
+
+def test_lineage_of_any_size_and_links_with_their_attributes_arrive_unchanged(front):
+    span = one("memtrace.assemble", memtrace__step="assemble", memtrace__lineage="x" * 300_000)
+    for number in range(200):
+        link = span.links.add(trace_id=os.urandom(16), span_id=os.urandom(8))
+        link.attributes.add(key="memtrace.link.relation").value.string_value = f"r{number}"
+    front.post("traces", request_of(span))
+    eventually(lambda: span in spans(front.process), "the span, unchanged")
+
+
+@pytest.mark.parametrize("way", ["grpc", "http"])
+def test_a_large_request_is_not_refused_at_the_door(front, way):
+    span = one("memtrace.assemble", memtrace__step="assemble", memtrace__values="x" * LARGE)
+    if way == "http":
+        front.post("traces", request_of(span))
+    else:
+        address = f"127.0.0.1:{front.stack.port('otelcol', 4317)}"
+        with grpc.insecure_channel(address) as channel:
+            TraceServiceStub(channel).Export(request_of(span), timeout=60)
+    eventually(lambda: span.trace_id in {s.trace_id for s in spans(front.process)}, "the span")
+
+
+def test_of_logs_only_evaluations_reach_us(front):
+    request = ExportLogsServiceRequest()
+    records = request.resource_logs.add().scope_logs.add().log_records
+    records.add(event_name="gen_ai.evaluation.result").body.string_value = "by name"
+    older = records.add()
+    older.body.string_value = "by attribute"
+    older.attributes.add(key="event.name").value.string_value = "gen_ai.evaluation.result"
+    records.add(event_name="exception").body.string_value = "other"
+    records.add().body.string_value = "plain"
+    front.post("logs", request)
+    eventually(lambda: len(_logged(front.process)) >= 2, "the evaluations")
+    assert sorted(_logged(front.process)) == ["by attribute", "by name"]
+    assert not _logged(front.jaeger)
+
+
+def test_metrics_of_agents_go_to_prometheus(front):
+    request = ExportMetricsServiceRequest()
+    metric = request.resource_metrics.add().scope_metrics.add().metrics.add(name="of.an.agent")
+    metric.gauge.data_points.add(as_int=1)
+    with sink(port=front.stack.port("prometheus", 9090)) as prometheus:
+        front.post("metrics", request)
+        eventually(lambda: prometheus.bodies, "the metric")
+    assert prometheus.paths[0] == "/api/v1/otlp/v1/metrics"
+    assert b"of.an.agent" in gzip.decompress(prometheus.bodies[0])
 
 
 @pytest.mark.fault("F17")
-def test_memory_spans_wait_on_disk_while_our_service_is_down_and_the_collector_restarts(tmp_path):
-    memtrace = f"http://127.0.0.1:{free_port()}"
-    with collector(tmp_path, memtrace, memtrace, "first.log") as front:
-        front.send(scenarios.request(SCENARIO))
-    with (
-        up(tmp_path / "store") as server,
-        collector(tmp_path, server.addresses["otlp_http"], memtrace, "second.log"),
-    ):
-        _await_scenario(server)
+def test_spans_wait_on_disk_while_everybody_behind_is_down_and_the_collector_is_killed(tmp_path):
+    stack = Stack(tmp_path)
+    request = scenarios.request("overwritten")
+    derived = one("memtrace.attribution")
+    with stack.collector() as pid:
+        post(stack, "traces", request)
+        post(stack, "traces", request_of(derived), port=4320)
+        os.kill(pid, signal.SIGKILL)
+    sent = {s.span_id for r in request.resource_spans for c in r.scope_spans for s in c.spans}
+    with standing_in(stack) as (process, jaeger), stack.collector():
+        eventually(lambda: sent <= {s.span_id for s in spans(process)}, "every memory span")
+        eventually(lambda: derived in spans(jaeger), "what was given back")
 
 
-def _await_scenario(server: Up) -> None:
-    expected = scenarios.expected(SCENARIO)
-
-    def complete() -> bool:
-        counts = {g["graph_id"]: g["operations"] for g in server.get("/graphs")}
-        return counts.get(expected["graph_id"]) == expected["operations_in_file"]
-
-    eventually(complete, "every operation of the scenario")
-
-
-def _add_plain_spans(request: ExportTraceServiceRequest) -> str:
-    """A failing span of a shop beside the memory spans; gives its trace id."""
-    span = request.resource_spans.add().scope_spans.add().spans.add()
-    span.trace_id, span.span_id = bytes(range(1, 17)), bytes(range(1, 9))
-    span.name = "checkout"
-    span.start_time_unix_nano, span.end_time_unix_nano = (
-        1_780_000_000 * 10**9,
-        1_780_000_001 * 10**9,
-    )
-    span.status.code = span.status.STATUS_CODE_ERROR
-    return span.trace_id.hex()
+def test_every_exporter_of_spans_keeps_them_on_disk_for_as_long_as_it_takes():
+    exporting = {
+        name
+        for key, pipeline in CONFIGURATION["service"]["pipelines"].items()
+        if not key.startswith("metrics")
+        for name in pipeline["exporters"]
+    }
+    for name in exporting:
+        exporter = CONFIGURATION["exporters"][name]
+        assert exporter["sending_queue"]["storage"] == "file_storage", name
+        assert exporter["retry_on_failure"]["max_elapsed_time"] == 0, name
+    assert CONFIGURATION["extensions"]["file_storage"]["fsync"] is True
 
 
-@pytest.mark.parametrize("component", ["file_storage", "memory_limiter", "tail_sampling"])
-def test_the_configuration_uses_what_keeps_spans(component):
-    configuration = (Path(__file__).parents[2] / "collector" / "otelcol.yaml").read_text()
-    assert f"{component}:" in configuration
+def test_every_pipeline_guards_its_memory_first():
+    for name, pipeline in CONFIGURATION["service"]["pipelines"].items():
+        assert pipeline["processors"][0] == "memory_limiter", name
+
+
+def test_the_spans_that_it_takes_for_ours_are_all_that_we_write_back():
+    (condition,) = CONFIGURATION["processors"]["filter/derived"]["traces"]["span"]
+    pattern = re.search(r'"(\^.*\$)"', condition)[1].replace("\\\\", "\\")
+    assert all(re.match(pattern, name) for name in OWN_SPANS)
+    assert not re.match(pattern, "memtrace.flag")
+
+
+def _logged(receiver: Receiver) -> list[str]:
+    return [
+        record.body.string_value
+        for entry in receiver.records()
+        if entry.signal == "logs"
+        for resource in decode_logs(entry).resource_logs
+        for scope in resource.scope_logs
+        for record in scope.log_records
+    ]

@@ -6,38 +6,39 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from memtrace_collector.api.client import Client
 from memtrace_collector.demo.agent_run import Agent, Reply, check_installed
 from memtrace_collector.demo.cases import Question, questions
+from memtrace_collector.demo.collector import collector
 from memtrace_collector.demo.outcome import Outcome
 from memtrace_collector.demo.processes import server
+from memtrace_collector.demo.settings import Settings
 from memtrace_collector.demo.truth import Recorded, Records, recorded
-from memtrace_collector.errors import UnreachableError, WrongUseError
+from memtrace_collector.errors import DamagedError, UnreachableError, WrongUseError
 
 VERDICT_SECONDS = 120.0
+RECORD_SECONDS = 60.0
+"""How long spans are waited for that went through somebody else's Collector."""
 _POLL_SECONDS = 0.2
 
-Progress = Callable[[str], None]
+Progress: TypeAlias = Callable[[str], None]
+Sizes: TypeAlias = Mapping[str, int]
+"""Graph -> number of operations."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """``store`` is new or empty. ``model``: the name of a real one; None: the stand-in."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question of the run, its answer, and what was planted for it."""
 
-    store: Path
-    forward: str | None = None
-    model: str | None = None
-
-    @property
-    def folder(self) -> Path:
-        """What is not the collector's: the agent's memory, its replies and all logs."""
-        return self.store / "demo"
+    question: Question
+    reply: Reply
+    answer: Recorded
+    planted: Recorded | None
 
 
 def run(settings: Settings, progress: Progress) -> list[Outcome]:
@@ -48,70 +49,96 @@ def run(settings: Settings, progress: Progress) -> list[Outcome]:
         UnreachableError: a process failed or verdicts did not come in time.
     """
     check_installed()
+    settings.validate()
     if settings.model and not os.environ.get("OPENAI_API_KEY"):
         raise WrongUseError("--model needs OPENAI_API_KEY (and OPENAI_BASE_URL for another host)")
-    if settings.store.exists() and any(settings.store.iterdir()):
-        raise WrongUseError(f"{settings.store} is not empty; the demo needs a store of its own")
     settings.folder.mkdir(parents=True, exist_ok=True)
-    progress("starting memtrace-otel up and the model")
-    with _collector(settings) as addresses, _stand_in(settings) as model_url:
+    progress("starting the model, and what takes the spans")
+    with (
+        collector(settings) as place,
+        _stand_in(settings) as model_url,
+        closing(place.client()) as client,
+    ):
         agent = Agent(
             folder=settings.folder,
-            otlp_http=addresses["otlp_http"],
+            otlp_http=place.otlp_http,
             stand_in=model_url,
-            model=settings.model,
+            model=settings.model or None,
         )
+        before = _sizes(client)
         progress("writer: the dialogue goes into the memory")
         agent.write(progress)
         progress("reader: questions are answered from the memory")
         replies = agent.read(progress)
-        with closing(Client(addresses["api"])) as client:
-            return _attributed(client, replies, settings, progress)
+        return _attributed(client, before, replies, settings, progress)
 
 
 def _attributed(
-    client: Client, replies: Sequence[Reply], settings: Settings, progress: Progress
+    client: Client,
+    before: Sizes,
+    replies: Sequence[Reply],
+    settings: Settings,
+    progress: Progress,
 ) -> list[Outcome]:
     client.settle()
-    records = _records(client)
-    asked = {question.id: question for question in questions()}
-    answers = {reply.case_id: records.answer(reply.response_id) for reply in replies}
-    progress(f"flagging {len(answers)} answers and waiting for verdicts")
-    for case_id, answer in answers.items():
-        question = asked[case_id]
+    everything = _recorded(client, before, replies, settings)
+    progress(f"flagging {len(everything)} answers and waiting for verdicts")
+    for asked in everything:
+        question = asked.question
         evidence = question.evidence_references
-        client.flag(_name(answer.span), question.expected, evidence, "asked by the demo")
-    verdicts = _verdicts(client, list(answers.values()), settings.folder)
-    outcomes = []
-    for reply in replies:
-        answer = answers[reply.case_id]
-        verdict = verdicts[_name(answer.span)]
-        outcomes.append(
-            Outcome(
-                question=asked[reply.case_id],
-                answered=reply.text,
-                answer=answer,
-                planted=None if settings.model else _planted(records, asked[reply.case_id], answer),
-                verdict=verdict,
-                decisive=tuple(records.operation(span) for span in verdict["decisive"]),
-            )
-        )
-    return outcomes
+        client.flag(_name(asked.answer.span), question.expected, evidence, "asked by the demo")
+    verdicts = _verdicts(client, [asked.answer for asked in everything], settings)
+    records = _records(client, before)
+    return [_outcome(asked, verdicts[_name(asked.answer.span)], records) for asked in everything]
 
 
-def _planted(records: Records, question: Question, answer: Recorded) -> Recorded | None:
-    if question.planted is None:
-        return None
-    return records.planted(question.planted, question.question, answer)
+def _outcome(asked: _Asked, verdict: Mapping[str, Any], records: Records) -> Outcome:
+    return Outcome(
+        question=asked.question,
+        answered=asked.reply.text,
+        answer=asked.answer,
+        planted=asked.planted,
+        verdict=verdict,
+        decisive=tuple(records.operation(span) for span in verdict["decisive"]),
+    )
 
 
-def _records(client: Client) -> Records:
-    graph_ids = [summary["graph_id"] for summary in client.graphs()]
-    return recorded(json.loads(client.graph(graph_id, "", "json")) for graph_id in graph_ids)
+def _recorded(
+    client: Client, before: Sizes, replies: Sequence[Reply], settings: Settings
+) -> list[_Asked]:
+    """Every answer, once all of them and what was planted have arrived."""
+    deadline = time.monotonic() + (RECORD_SECONDS if settings.is_elsewhere else 0.0)
+    while True:
+        records = _records(client, before)
+        try:
+            return [_asked(records, reply, settings) for reply in replies]
+        except DamagedError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(_POLL_SECONDS)
+
+
+def _asked(records: Records, reply: Reply, settings: Settings) -> _Asked:
+    question = next(question for question in questions() if question.id == reply.case_id)
+    answer = records.answer(reply.response_id)
+    planted = None
+    if question.planted is not None and not settings.model:
+        planted = records.planted(question.planted, question.question, answer)
+    return _Asked(question, reply, answer, planted)
+
+
+def _records(client: Client, before: Sizes) -> Records:
+    """Of the graphs that this run has made or added to."""
+    changed = [name for name, size in _sizes(client).items() if before.get(name) != size]
+    return recorded(json.loads(client.graph(graph_id, "", "json")) for graph_id in changed)
+
+
+def _sizes(client: Client) -> Sizes:
+    return {summary["graph_id"]: summary["operations"] for summary in client.graphs()}
 
 
 def _verdicts(
-    client: Client, answers: Sequence[Recorded], folder: Path
+    client: Client, answers: Sequence[Recorded], settings: Settings
 ) -> dict[str, dict[str, Any]]:
     wanted = {_name(answer.span) for answer in answers}
     deadline = time.monotonic() + VERDICT_SECONDS
@@ -123,25 +150,13 @@ def _verdicts(
             missing = len(wanted - found.keys())
             raise UnreachableError(
                 f"{missing} of {len(wanted)} verdicts did not come within {VERDICT_SECONDS:.0f} s; "
-                f"{folder / 'up.log'} may say why"
+                f"{settings.api or settings.collector_log} may say why"
             )
         time.sleep(_POLL_SECONDS)
 
 
 def _name(span: dict[str, str]) -> str:
     return f"{span['traceId']}:{span['spanId']}"
-
-
-@contextmanager
-def _collector(settings: Settings) -> Iterator[dict[str, str]]:
-    command = [
-        sys.executable, "-m", "memtrace_collector", "up", "--store", str(settings.store),
-        "--grpc-port", "0", "--http-port", "0", "--api-port", "0", "--format", "json",
-        *(["--forward", settings.forward] if settings.forward else []),
-    ]  # fmt: skip
-    log = settings.folder / "up.log"
-    with server("memtrace-otel up", command, os.environ, log) as line:
-        yield json.loads(line)
 
 
 @contextmanager

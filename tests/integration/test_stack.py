@@ -1,0 +1,284 @@
+"""The compose file's own configuration in real servers: from an agent's span to every page."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests import components
+from tests.contract import scenarios
+from tests.demo_run import ROOT, run_demo
+from tests.integration.conftest import Jaeger, eventually, get
+from tests.integration.sending import spans_apart
+from tests.integration.stack import Stack
+from tests.postgres import Cluster
+
+FLAGGED, FLAGGED_TOO = "overwritten", "stale_retrieved"
+"""Scenarios with a flagged answer."""
+OTHERS = [name for name in scenarios.NAMES if "operations_in_file" in scenarios.expected(name)]
+PLAIN_TRACES = 100
+
+
+@dataclass
+class Running:
+    """The stack, of which `process` and the Collector may be killed and started again."""
+
+    stack: Stack
+    database: Cluster
+    parts: ExitStack
+    pids: dict[str, int]
+
+    @property
+    def jaeger(self) -> Jaeger:
+        return Jaeger(self.stack.url("jaeger", 4318), self.stack.url("jaeger", 16686))
+
+    def send(self, request: ExportTraceServiceRequest) -> None:
+        """To the Collector's front door; raises unless it acknowledges."""
+        response = httpx.post(
+            f"{self.stack.url('otelcol', 4318)}/v1/traces",
+            content=request.SerializeToString(),
+            headers={"content-type": "application/x-protobuf"},
+            timeout=60,
+            trust_env=False,
+        )
+        response.raise_for_status()
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        response = get(f"{self.stack.url('serve', 4319)}/api/v1{path}", **parameters)
+        assert response is not None, path
+        return response.json()
+
+    def graphs(self) -> dict[str, int]:
+        """Operations of each graph."""
+        return {graph["graph_id"]: graph["operations"] for graph in self.ask("/graphs")}
+
+    def has(self, name: str) -> bool:
+        """Every operation of a scenario is in its graph, and no other."""
+        expected = scenarios.expected(name)
+        return self.graphs().get(expected["graph_id"]) == expected["operations_in_file"]
+
+    def accepted(self) -> float:
+        """Spans that `process` has taken."""
+        page = get(f"{self.stack.url('process', 4319)}/metrics")
+        assert page is not None
+        name = "memtrace_receiver_accepted_total{"
+        lines = [line for line in page.text.splitlines() if line.startswith(name)]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
+
+    def end(self, service: str, how: signal.Signals) -> None:
+        os.kill(self.pids[service], how)
+
+    def start(self, service: str) -> None:
+        started = self.stack.collector() if service == "otelcol" else self.stack.role(service)
+        self.pids[service] = self.parts.enter_context(started)
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    stack = Stack(tmp_path_factory.mktemp("stack"))
+    with ExitStack() as parts:
+        database = parts.enter_context(stack.database())
+        parts.enter_context(stack.server("jaeger", components.jaeger()))
+        installed = Running(stack, database, parts, {})
+        for service in ("process", "work", "serve", "otelcol"):
+            installed.start(service)
+        eventually(lambda: get(f"{stack.url('jaeger', 13133)}/status"), "Jaeger's health")
+        yield installed
+        for service in installed.pids:  # together: each takes its time
+            installed.end(service, signal.SIGTERM)
+
+
+def test_a_flagged_answers_verdict_appears_in_jaeger_and_each_span_there_once(installation):
+    request = scenarios.request(FLAGGED)
+    installation.send(request)
+    eventually(lambda: installation.has(FLAGGED), "the scenario in the store")
+    answer = scenarios.expected(FLAGGED)["answer"]
+    jaeger = installation.jaeger
+    eventually(lambda: jaeger.spans_named(answer["traceId"], "memtrace.attribution"), "the verdict")
+    for trace_id, sent in _spans_by_trace(request).items():
+        found = eventually(lambda t=trace_id: jaeger.trace(t), f"trace {trace_id}")
+        shown = Counter(span["spanID"] for span in found["spans"])
+        assert all(shown[span_id] == 1 for span_id in sent)
+
+
+def test_what_we_forward_does_not_come_back_to_us(installation):
+    request = scenarios.request(FLAGGED_TOO)
+    before = installation.accepted()
+    installation.send(request)
+    answer = scenarios.expected(FLAGGED_TOO)["answer"]
+    eventually(
+        lambda: installation.jaeger.spans_named(answer["traceId"], "memtrace.attribution"),
+        "the verdict, which follows everything else that is sent on",
+    )
+    assert installation.accepted() - before == sum(map(len, _spans_by_trace(request).values()))
+    assert not any(name.startswith("service:memtrace") for name in installation.graphs())
+
+
+def test_derived_spans_at_the_front_door_go_to_jaeger_and_not_to_us(installation):
+    before = installation.accepted()
+    request = _plain("derived", 1)
+    span = request.resource_spans[0].scope_spans[0].spans[0]
+    span.name = "memtrace.attribution"
+    span.attributes.add(key="memtrace.step").value.string_value = "answer"
+    installation.send(request)
+    eventually(lambda: installation.jaeger.trace(span.trace_id.hex()), "the derived span")
+    assert installation.accepted() == before
+
+
+def test_of_other_spans_a_share_and_every_failing_one_reach_jaeger_and_none_reaches_us(
+    installation,
+):
+    before = installation.accepted()
+    fine, failing = _plain("fine", PLAIN_TRACES), _plain("failing", 1)
+    span = failing.resource_spans[0].scope_spans[0].spans[0]
+    span.status.code = span.status.STATUS_CODE_ERROR
+    installation.send(fine)
+    installation.send(failing)
+    jaeger = installation.jaeger
+    eventually(lambda: jaeger.trace(span.trace_id.hex()), "the failing trace")
+    kept = eventually(lambda: [t for t in _spans_by_trace(fine) if jaeger.trace(t)], "a share")
+    assert 0 < len(kept) < PLAIN_TRACES / 2
+    assert installation.accepted() == before
+
+
+@pytest.mark.fault("F17")
+@pytest.mark.parametrize(("victim", "number"), [("process", 0), ("otelcol", 1)])
+def test_nothing_acknowledged_is_lost_when_one_is_killed_while_spans_come_in(
+    installation, victim, number
+):
+    unsent = [name for name in OTHERS if name not in (FLAGGED, FLAGGED_TOO)]
+    names = unsent[number * 6 : number * 6 + 6]
+    requests = [part for name in names for part in spans_apart(scenarios.request(name))]
+    half = len(requests) // 2
+    for request in requests[:half]:
+        installation.send(request)
+    installation.end(victim, signal.SIGKILL)
+    if victim == "process":  # the Collector takes on what it cannot hand on
+        for request in requests[half:]:
+            installation.send(request)
+    installation.start(victim)
+    if victim == "otelcol":
+        for request in requests[half:]:
+            installation.send(request)
+    operations = Counter(
+        facts.operation.graph_id
+        for name in names
+        for facts in scenarios.facts(name)
+        if facts.operation
+    )
+
+    def found() -> dict[str, int]:
+        return {name: count for name, count in installation.graphs().items() if name in operations}
+
+    eventually(lambda: found() == operations, "every operation, each once")
+
+
+def test_prometheus_reaches_every_target_that_its_configuration_names(installation, tmp_path):
+    stack = installation.stack
+    mounted = ROOT / "dashboards" / "prometheus.yml"
+    document = yaml.safe_load(stack.here("prometheus", mounted.read_text()))
+    document["global"]["scrape_interval"] = "1s"
+    configuration = tmp_path / "prometheus.yml"
+    configuration.write_text(yaml.safe_dump(document))
+    arguments = [
+        argument.replace(str(mounted), str(configuration))
+        for argument in stack.arguments("prometheus")
+    ]
+    url = stack.url("prometheus", 9090)
+    with stack.server(
+        "prometheus",
+        components.prometheus(),
+        [*arguments, f"--web.listen-address={url.removeprefix('http://')}"],
+    ):
+        targets = eventually(lambda: _all_up(url), "every target up")
+    named = [
+        target
+        for job in document["scrape_configs"]
+        for group in job["static_configs"]
+        for target in group["targets"]
+    ]
+    assert sorted(targets) == sorted(named)
+
+
+def test_dashboards_may_read_the_report_views_and_nothing_else(installation):
+    stack = installation.stack
+    source = ROOT / "dashboards/grafana/provisioning/datasources/postgresql.yaml"
+    (given,) = yaml.safe_load(source.read_text())["datasources"]
+    secret = stack.here("grafana", given["secureJsonData"]["password"][len("$__file{") : -1])
+    url = (
+        f"postgresql://{given['user']}@127.0.0.1:{stack.port('postgres', 5432)}/"
+        f"{given['jsonData']['database']}"
+    )
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(url, password=Path(secret).read_text().strip()) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM memtrace_report.failure").fetchone()
+        assert count >= 1
+    for statement in (
+        "SELECT * FROM memtrace.verdict",
+        "CREATE TABLE public.mine(x INT)",
+        "CREATE TEMP TABLE mine(x INT)",
+    ):
+        with (
+            psycopg.connect(url, password=Path(secret).read_text().strip()) as connection,
+            pytest.raises(psycopg.Error),
+        ):
+            connection.execute(statement)
+
+
+def test_the_demo_shows_its_verdicts_in_the_running_installation(installation, tmp_path):
+    stack = installation.stack
+    done = run_demo(
+        tmp_path, "--endpoint", stack.url("otelcol", 4318), "--api", stack.url("serve", 4319)
+    )
+    assert done.exit_code == 0, done.printed
+    assert f"{stack.url('serve', 4319)}/#/failures" in done.printed
+    answers = {case["answer"]["traceId"] for case in done.cases}
+    for trace_id in answers:
+        eventually(
+            lambda t=trace_id: installation.jaeger.spans_named(t, "memtrace.attribution"),
+            f"the verdict on {trace_id}",
+        )
+
+
+def _all_up(prometheus: str) -> list[str] | None:
+    response = get(f"{prometheus}/api/v1/targets")
+    targets = response.json()["data"]["activeTargets"] if response else []
+    if not targets or any(target["health"] != "up" for target in targets):
+        return None
+    return [target["labels"]["instance"] for target in targets]
+
+
+def _spans_by_trace(request: ExportTraceServiceRequest) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for resource in request.resource_spans:
+        for scope in resource.scope_spans:
+            for span in scope.spans:
+                found.setdefault(span.trace_id.hex(), []).append(span.span_id.hex())
+    return found
+
+
+def _plain(name: str, traces: int) -> ExportTraceServiceRequest:
+    """Spans of a shop, each a trace of its own, that took a second and went well."""
+    request = ExportTraceServiceRequest()
+    spans = request.resource_spans.add().scope_spans.add().spans
+    for number in range(traces):
+        trace_id = f"{name}:{number}".encode().ljust(16, b".")
+        spans.add(
+            trace_id=trace_id,
+            span_id=trace_id[:8],
+            name="checkout",
+            start_time_unix_nano=1_780_000_000 * 10**9,
+            end_time_unix_nano=1_780_000_001 * 10**9,
+        )
+    return request
