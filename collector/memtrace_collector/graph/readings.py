@@ -54,21 +54,32 @@ def readings(record: str, users: Iterable[Operation]) -> list[Reading]:
     ]
 
 
+class Places:
+    """Which write of a record made the version that was met at a moment: a text may return, and
+    is then told apart by time."""
+
+    def __init__(self, writes: Sequence[Write]) -> None:
+        self._places: dict[str, list[int]] = {}
+        for place, write in enumerate(writes):
+            self._places.setdefault(write.version, []).append(place)
+        self._since = {
+            version: list(accumulate((writes[place].operation.start_ns for place in made[1:]), max))
+            for version, made in self._places.items()
+        }
+
+    def at(self, ref: str, at_ns: int) -> int | None:
+        """The place of the write, from 0; None for a version that nobody was seen to write."""
+        made = self._places.get(ref)
+        return None if made is None else made[bisect_right(self._since[ref], at_ns)]
+
+
 def by_write(writes: Sequence[Write], found: Iterable[Reading]) -> list[list[Reading]]:
-    """For each write the readings of its version. A text may return: its readings are then told
-    apart by time."""
-    places: dict[str, list[int]] = {}
-    for place, write in enumerate(writes):
-        places.setdefault(write.version, []).append(place)
-    since = {
-        version: list(accumulate((writes[place].operation.start_ns for place in made[1:]), max))
-        for version, made in places.items()
-    }
+    """For each write the readings of its version."""
+    places = Places(writes)
     grouped: list[list[Reading]] = [[] for _ in writes]
     for item in found:
-        made = places.get(item.ref)
-        if made:
-            place = made[bisect_right(since[item.ref], item.operation.start_ns)]
+        place = places.at(item.ref, item.operation.start_ns)
+        if place is not None:
             grouped[place].append(item)
     return grouped
 

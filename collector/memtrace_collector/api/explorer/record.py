@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from memtrace_collector.api.explorer.judged import (
     FAILED,
@@ -13,7 +14,7 @@ from memtrace_collector.api.explorer.judged import (
     judgements,
 )
 from memtrace_collector.api.explorer.parts import part
-from memtrace_collector.api.explorer.record_versions import Versions, counted, decisive_keys
+from memtrace_collector.api.explorer.record_versions import Versions, decisive_keys
 from memtrace_collector.api.explorer.timeline import timeline
 from memtrace_collector.api.explorer.view import Parameters, needed
 from memtrace_collector.api.exploring import Stores
@@ -26,7 +27,7 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.questions.suggest import known_graph, no_such_record
 from memtrace_collector.graph.reached import AnsweredWith, answers_with
-from memtrace_collector.graph.readings import Reading, by_write, met_by, readings
+from memtrace_collector.graph.readings import Places, Reading, by_write, met_by, readings
 from memtrace_otel import semconv, variables
 
 VERSIONS, READS, ANSWERS = 20, 15, 15
@@ -35,6 +36,14 @@ MAX_CHECKED = 1_000
 """Of the operations that met the record, the last that are looked at for broken invariants."""
 MAX_FINDINGS = 50
 WRONG, NEEDED = "wrong", "needed"
+
+
+class _Role(NamedTuple):
+    """What the record was to the failure of an answer of ``graph_id``: it carried what was
+    ``wrong``, or held what was ``needed``."""
+
+    name: str
+    graph_id: str
 
 
 def record(stores: Stores, parameters: Parameters) -> Json:
@@ -67,17 +76,21 @@ def record(stores: Stores, parameters: Parameters) -> Json:
     used = answers_with(lookups, name, met)
     findings = invariants.of_record(lookups, graph_id, name, met[-MAX_CHECKED:])
     verdicts = _verdicts_about(stores, graph_id, name, writes)
+    places = Places(writes)
+    had = {item.answer.key: _had(places, item) for item in used}
+    in_answers = Counter(place for each in had.values() for place in each)
     shown = Versions(
         lookups=lookups,
         graph_id=graph_id,
         record=name,
         writes=writes,
         reads=[sum(not item.reason for item in group) for group in by_write(writes, found)],
-        answers=counted(item.refs for item in used),
+        answers=[in_answers[place] for place in range(len(writes))],
         flapped=frozenset(item.operation for item in findings if item.kind == invariants.FLAPPING),
         verdicts=verdicts,
     )
     asked = _asked(writes, given)
+    known = {item.key: item for item in (*met, *(write.operation for write in writes))}
     return {
         "graph_id": graph_id,
         "record": name,
@@ -87,9 +100,9 @@ def record(stores: Stores, parameters: Parameters) -> Json:
         "asked": asked,
         "timeline": timeline(_lanes(writes, found, used)),
         "versions": _versions(shown, parameters, asked),
-        "reads": _reads(lookups, found, writes, parameters),
-        "answers": _answers(stores, used, verdicts, writes, parameters),
-        "invariants": [_finding(item) for item in findings[-MAX_FINDINGS:]],
+        "reads": _reads(lookups, found, places, parameters),
+        "answers": _answers(stores, used, had, _roles(verdicts, writes), parameters),
+        "invariants": [_finding(item, known) for item in findings[-MAX_FINDINGS:]],
         "invariants_left_out": max(0, len(findings) - MAX_FINDINGS),
         "checked": min(len(met), MAX_CHECKED),
         "met": len(met),
@@ -132,21 +145,27 @@ def _versions(shown: Versions, parameters: Parameters, asked: int | None) -> Jso
 
 
 def _reads(
-    lookups: Lookups, found: Sequence[Reading], writes: Sequence[Write], parameters: Parameters
+    lookups: Lookups, found: Sequence[Reading], places: Places, parameters: Parameters
 ) -> Json:
     page = part(parameters, "reads", len(found), READS)
-    numbers = {write.version: number for number, write in enumerate(writes, 1)}
     shown = page.of(found[::-1])
     lookups.read_traces([item.operation for item in shown])
-    return page.json([_read(lookups, item, numbers) for item in shown])
+    return page.json([_read(lookups, item, places) for item in shown])
 
 
-def _read(lookups: Lookups, item: Reading, numbers: Mapping[str, int]) -> Json:
+def _had(places: Places, item: AnsweredWith) -> list[int]:
+    """The places of the versions that an answer had."""
+    found = (places.at(ref, item.answer.start_ns) for ref in item.refs)
+    return sorted(place for place in found if place is not None)
+
+
+def _read(lookups: Lookups, item: Reading, places: Places) -> Json:
     operation = item.operation
+    place = places.at(item.ref, operation.start_ns)
     around = lookups.tree(operation.trace_id).enclosing(operation)
     return {
         "ref": item.ref,
-        "number": numbers.get(item.ref),
+        "number": None if place is None else place + 1,
         "rank": item.rank,
         "of": len(operation.delivered),
         "score": item.score,
@@ -165,24 +184,22 @@ def _read(lookups: Lookups, item: Reading, numbers: Mapping[str, int]) -> Json:
 def _answers(
     stores: Stores,
     used: Sequence[AnsweredWith],
-    verdicts: Sequence[Mapping[str, Any]],
-    writes: Sequence[Write],
+    had: Mapping[OperationKey, Sequence[int]],
+    roles: Mapping[OperationKey, _Role],
     parameters: Parameters,
 ) -> Json:
-    """The blast radius: answers that had the record, and answers it is said to have broken."""
-    refs = {item.answer.key: item.refs for item in used}
+    """The blast radius: answers that had the record, and answers whose verdicts name it."""
     newest = [item.answer for item in reversed(used)]
-    without = _answers_of(stores, verdicts, refs)
+    without = _answers_of(stores, {key: role for key, role in roles.items() if key not in had})
     judged = judgements(stores, [*without, *newest])
     everything = sorted([*without, *newest], key=lambda each: _importance(judged.get(each.key)))
     page = part(parameters, "answers", len(everything), ANSWERS)
     shown = page.of(everything)
-    numbers = {write.version: number for number, write in enumerate(writes, 1)}
-    roles = {_answer_key(verdict): _role(verdict, writes) for verdict in verdicts}
     items = [
         item
-        | {"had": sorted(n for ref in refs.get(each.key, ()) if (n := numbers.get(ref)))}
-        | {"is_without": each.key not in refs, "role": roles.get(each.key)}
+        | {"had": [place + 1 for place in had.get(each.key, ())]}
+        | {"is_without": each.key not in had}
+        | {"role": roles[each.key].name if each.key in roles else None}
         for each, item in zip(shown, answers_json(stores.graphs, shown, judged))
     ]
     return {
@@ -192,35 +209,34 @@ def _answers(
     }
 
 
-def _role(verdict: Mapping[str, Any], writes: Sequence[Write]) -> str:
-    """What the record was to a failure: it carried what was wrong, or held what was needed."""
-    name = variables.record_of(writes[0].version)
-    wrote = {write.operation.key for write in writes}.intersection(decisive_keys(verdict))
-    return WRONG if wrote or name in _carriers(verdict, "first_wrong") else NEEDED
+def _roles(
+    verdicts: Sequence[Mapping[str, Any]], writes: Sequence[Write]
+) -> dict[OperationKey, _Role]:
+    """By the answer of each verdict, what the record was to its failure."""
+    record_name = variables.record_of(writes[0].version)
+    wrote = {write.operation.key for write in writes}
+    roles = {}
+    for verdict in verdicts:
+        is_wrong = wrote.intersection(decisive_keys(verdict)) or (
+            record_name in _carriers(verdict, "first_wrong")
+        )
+        span = verdict["answer"]
+        key = OperationKey(span["traceId"], span["spanId"])
+        roles[key] = _Role(WRONG if is_wrong else NEEDED, str(verdict["graph_id"]))
+    return roles
 
 
 def _importance(judgement: Judgement | None) -> int:
     return 0 if judgement is not None and judgement.outcome == FAILED else 1
 
 
-def _answers_of(
-    stores: Stores,
-    verdicts: Sequence[Mapping[str, Any]],
-    known: Mapping[OperationKey, object],
-) -> list[Operation]:
-    """The answers of verdicts that did not have the record."""
-    keys = [_answer_key(verdict) for verdict in verdicts]
+def _answers_of(stores: Stores, roles: Mapping[OperationKey, _Role]) -> list[Operation]:
+    """The answers of verdicts, as far as they are stored."""
     by_graph: dict[str, list[OperationKey]] = {}
-    for key, verdict in zip(keys, verdicts):
-        if key not in known:
-            by_graph.setdefault(str(verdict["graph_id"]), []).append(key)
+    for key, role in roles.items():
+        by_graph.setdefault(role.graph_id, []).append(key)
     found = (stores.graphs.operations(graph_id, each) for graph_id, each in by_graph.items())
     return [operation for each in found for operation in each.values()]
-
-
-def _answer_key(verdict: Mapping[str, Any]) -> OperationKey:
-    span = verdict["answer"]
-    return OperationKey(span["traceId"], span["spanId"])
 
 
 def _verdicts_about(
@@ -244,8 +260,11 @@ def _carriers(verdict: Mapping[str, Any], *names: str) -> set[str]:
     return {variables.record_of(r) for r in refs if isinstance(r, str) and r.startswith(stored)}
 
 
-def _finding(item: invariants.Finding) -> Json:
+def _finding(item: invariants.Finding, known: Mapping[OperationKey, Operation]) -> Json:
+    operation = known.get(item.operation)
     return {
+        "name": operation.name if operation else "",
+        "service": operation.service if operation else "",
         "kind": item.kind,
         "graph_id": item.graph_id,
         "span": span_json(item.operation),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +41,7 @@ class Versions:
     record: str
     writes: Sequence[Write]
     reads: Sequence[int]
-    answers: Mapping[str, int]
-    """By reference."""
+    answers: Sequence[int]
     flapped: frozenset[OperationKey]
     verdicts: Sequence[Mapping[str, Any]]
 
@@ -83,8 +81,8 @@ class Versions:
             ),
             "is_back": operation.key in self.flapped,
             "reads": self.reads[place],
-            "answers": self.answers.get(write.version, 0),
-            "supersedes": [self._superseded(ref) for ref in operation.supersedes[:MAX_LISTED]],
+            "answers": self.answers[place],
+            "supersedes": [self._superseded(place, r) for r in operation.supersedes[:MAX_LISTED]],
             "broke": self._broke(write, told.pop("deciders")),
             **_operation(operation),
             **told,
@@ -96,8 +94,9 @@ class Versions:
         at_ns = self.writes[place].operation.start_ns
         return any(other.operation.start_ns == at_ns for other in others)
 
-    def _superseded(self, ref: str) -> Json:
-        numbers = [n for n, write in enumerate(self.writes, 1) if write.version == ref]
+    def _superseded(self, place: int, ref: str) -> Json:
+        """The version replaced: of a text that returned, the last before."""
+        numbers = [n for n, write in enumerate(self.writes[:place], 1) if write.version == ref]
         return {"ref": ref, "number": numbers[-1] if numbers else None}
 
     def _broke(self, write: Write, deciders: Iterable[OperationKey]) -> list[Json]:
@@ -161,11 +160,6 @@ def decisive_keys(verdict: Mapping[str, Any]) -> list[OperationKey]:
     """The operations that a stored verdict finds decisive."""
     spans = verdict.get("decisive") or ()
     return [OperationKey(span["traceId"], span["spanId"]) for span in spans]
-
-
-def counted(refs: Iterable[Iterable[str]]) -> Counter[str]:
-    """How often each reference is named."""
-    return Counter(ref for each in refs for ref in each)
 
 
 def _listed(messages: Mapping[str, Occurrence]) -> list[str]:

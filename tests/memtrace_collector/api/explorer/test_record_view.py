@@ -112,6 +112,24 @@ def test_changes_of_state_deletions_returns_and_ties_are_marked(cases: SqliteCas
     assert [column[1] for column in found["timeline"]["lanes"]["deleted"]] == [1]
 
 
+def test_a_value_that_came_back_is_told_apart_from_what_it_was_before(
+    cases: SqliteCaseStore,
+) -> None:
+    script = Script()
+    _, first = script.remember("Lives in Rome.")
+    version = first
+    for day, place in enumerate(("Oslo", "Rome"), 1):
+        script.ask("Where?", day)
+        script.reply("There.", version)
+        version = script.update(version, f"Lives in {place}.")
+    assert version == first
+    found = shown(script, cases)
+    versions = found["versions"]["items"]
+    assert [[each["number"] for each in item["supersedes"]] for item in versions] == [[], [1], [2]]
+    assert [(each["reads"], each["answers"]) for each in versions] == [(1, 1), (1, 1), (0, 0)]
+    assert [each["had"] for each in found["answers"]["items"]] == [[2], [1]]
+
+
 def test_two_writes_at_one_moment_are_a_tie(cases: SqliteCaseStore) -> None:
     script = Script()
     script.create("1", "Lives in Rome.")

@@ -92,7 +92,13 @@ export const trace = (span) => traceLink(span, "trace");
 
 // The id of a graph, shortened in the middle when it is a digest.
 export const graphName = (id) =>
-  id.length > 28 ? element("span", { class: "id", title: id }, `${id.slice(0, 16)}…${id.slice(-4)}`) : element("span", { class: "id" }, id);
+  id.length > 28 ? element("span", { class: "id whole", title: id }, `${id.slice(0, 16)}…${id.slice(-4)}`) : element("span", { class: "id whole" }, id);
+
+// A sentence of ours: operations that it names are links, references stand in type of their own.
+export const linked = (text) => text.split(/([0-9a-f]{32}:[0-9a-f]{16}|\b(?:mem|doc|msg|fact|query|ctx|ans):\S+@[^\s,;.]+)/).map((part, place) => {
+  if (place % 2 === 0) return part;
+  return part[32] === ":" ? link("this operation", "operation", part) : element("code", {}, part);
+});
 
 // One reference, as short as it can be read: its kind, and what tells it from others.
 const KINDS = {

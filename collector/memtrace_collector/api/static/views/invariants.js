@@ -4,7 +4,7 @@ import { view } from "../lib/ask.js";
 import { element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
-import { counted, flat, graphField, graphName, pagedSection, tag, timeNode, trace } from "../lib/told.js";
+import { counted, flat, graphField, graphName, linked, pagedSection, tag, timeNode, trace } from "../lib/told.js";
 
 const NAMES = {
   stale: "stale", zombie: "zombie", foreign: "foreign", lost_write: "lost write",
@@ -59,7 +59,7 @@ function findings(list, { kind, checked }) {
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, tag(NAMES[item.kind], "lost")),
       element("td", {}, item.text ? element("q", {}, flat(item.text.text, 200)) : null,
-        element("div", { class: "says" }, item.says),
+        element("div", { class: "says" }, linked(item.says)),
         item.record ? element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record) : null),
       element("td", {}, link(item.name || "operation", "operation", spanText(item.span)), item.service ? ` of ${item.service}` : null, " ", trace(item.span)),
       element("td", {}, timeNode(item.time_ns)),

@@ -5,7 +5,7 @@ import { view } from "../lib/ask.js";
 import { code, element, quiet } from "../lib/dom.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, changes, counted, flat, graphName, judgement, operation, pagedSection, saidIn, tag, timeNode, trace,
+  captured, changes, counted, flat, graphName, judgement, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
 import { timeLine } from "./record_timeline.js";
 
@@ -64,7 +64,7 @@ function invariants(found) {
   return element("section", { class: "notice", "aria-labelledby": "broken" },
     element("h3", { id: "broken" }, `Invariants that it broke (${found.invariants.length + found.invariants_left_out})`),
     element("ul", { class: "plain" }, found.invariants.slice(-8).reverse().map((item) => element("li", {},
-      tag(item.kind.replace("_", " "), "lost"), ` ${item.says} `, link("operation", "operation", `${item.span.traceId}:${item.span.spanId}`), " ", trace(item.span)))),
+      tag(item.kind.replace("_", " "), "lost"), " ", linked(item.says), ", at ", operation(item), " ", trace(item.span)))),
     found.met > found.checked ? quiet(`Looked at the last ${counted(found.checked, "operation")} of ${found.met.toLocaleString("en")} that met it.`) : null);
 }
 
@@ -149,7 +149,7 @@ function reads(list) {
       element("td", {}, operation(item),
         element("div", { class: "quiet" }, timeNode(item.time_ns), item.is_for_writing ? ", to write" : null, " ", trace(item.span))),
       element("td", { class: "whole" }, rank(item)),
-      element("td", { class: "number" }, item.score === null ? "–" : item.score.toFixed(3),
+      element("td", { class: "score" }, item.score === null ? "–" : item.score.toFixed(3),
         kinds.length > 1 ? element("div", { class: "quiet" }, item.score_kind) : null),
       element("td", {}, item.number ? `v${item.number}` : code(item.ref.slice(item.ref.lastIndexOf("@")))))))));
 }

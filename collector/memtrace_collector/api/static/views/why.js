@@ -6,7 +6,7 @@ import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import { amend } from "../lib/router.js";
 import {
-  bar, captured, counted, flat, graphField, graphName, judgement, kindOf, operation, pagedSection, saidIn, tag,
+  bar, captured, counted, flat, graphField, graphName, judgement, kindOf, linked, operation, pagedSection, saidIn, tag,
   timeNode, trace,
 } from "../lib/told.js";
 
@@ -96,7 +96,7 @@ function told(item, answer) {
       item.is_record && item.graph_id ? link(item.record, "record", home, item.ref || item.record) : code(item.record)),
     item.text ? [element("p", { class: "quiet" }, HELD[item.outcome] ?? "What it says:"), captured(item.text)] : null,
     element("ul", { class: "says" }, item.says.map(({ text, span }) =>
-      element("li", {}, text, span ? [" ", link("operation", "operation", spanText(span)), " ", trace(span)] : null))),
+      element("li", {}, linked(text), span ? [" ", link("operation", "operation", spanText(span)), " ", trace(span)] : null))),
     item.beaten_by.length
       ? element("div", {}, element("h4", {}, "What was returned in its place"),
         element("ol", {}, item.beaten_by.map((other) => element("li", {},
@@ -124,7 +124,7 @@ function candidate(item) {
   const used = { true: "has words of it", false: "no word of it", null: "unknown" }[item.used];
   const score = item.score;
   return element("tr", {},
-    element("td", { class: "number" }, item.rank ?? "–"),
+    element("td", {}, item.rank ?? "–"),
     element("td", { class: "score" }, score === null ? "–" : [score.toFixed(3), score >= 0 && score <= 1 ? bar(score) : null]),
     element("td", {}, tag(words, outcome)),
     element("td", {}, item.outcome === "injected" ? used : "–"),
