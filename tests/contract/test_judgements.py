@@ -132,11 +132,21 @@ def test_erasing_a_graph_takes_its_judgements(store: CaseStore) -> None:
     store.save_verdict(found(), [])
     store.judge(judged(), CASE, 1)
     other = judged("d") | {"graph_id": "other"}
+    store.save_verdict(found("d") | {"graph_id": "other"}, [])
     store.judge(other, QueuedCase("d", "aa", "cc", "other"), 1)
     erased = ErasedCases(tasks=1, concerns=0, verdicts=2, outbox=0, judgements=1)
     assert store.erase("g") == erased
     assert store.judgement_counts() == {("update", "stage"): 1}
-    assert store.verdicts(history=True) == [other]
+    assert store.verdict("d") == other
+
+
+def test_what_was_erased_while_a_person_judged_it_does_not_come_back(store: CaseStore) -> None:
+    store.announce([CASE], (), None, 0)
+    store.save_verdict(found(), [])
+    store.erase("g")
+    assert not store.judge(judged(), CASE, 1)
+    assert store.verdicts(history=True) == [] == store.queued()
+    assert store.judgement_counts() == {}
 
 
 @pytest.mark.fault("F32")

@@ -23,10 +23,12 @@ from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, for
 from memtrace_collector.store.sqlite_queue import (
     SqliteCaseQueue,
     announce,
+    is_stored,
     put_judgement,
     put_outbox,
     put_verdict,
 )
+from memtrace_collector.store.verdicts import revision_of
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _CACHE_KIB = 8 * 1024
@@ -183,6 +185,8 @@ class SqliteCaseStore(SqliteCaseQueue):
 
     def judge(self, verdict: dict[str, object], case: QueuedCase, now_ns: int) -> bool:
         with self._connections.transaction() as connection:
+            if not is_stored(connection, self.tenant, case.case_id, revision_of(verdict) - 1):
+                return False
             written = put_verdict(connection, self.tenant, verdict, ())
             if written:
                 announce(connection, self.tenant, [case], now_ns)

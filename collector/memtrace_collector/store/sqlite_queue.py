@@ -22,7 +22,7 @@ from memtrace_collector.store.queue import (
     Schedule,
     SetAside,
 )
-from memtrace_collector.store.verdicts import judgement_row
+from memtrace_collector.store.verdicts import judgement_row, revision_of
 
 # States are those of store/queue.py. touched: what happened to a case while it was leased, which
 # counts when it is given back; 1: a graph of its changed, 2: it was flagged again.
@@ -153,7 +153,9 @@ class SqliteCaseQueue:
     ) -> bool:
         case_id = lease.case.case_id
         with self._connections.transaction() as connection:
-            if verdict is not None and _is_stored(connection, self.tenant, verdict):
+            if verdict is not None and is_stored(
+                connection, self.tenant, case_id, revision_of(verdict)
+            ):
                 return False
             given_back = connection.execute(
                 _RELEASE,
@@ -270,9 +272,9 @@ def announce(
     )
 
 
-def _is_stored(connection: sqlite3.Connection, tenant: str, verdict: Mapping[str, object]) -> bool:
-    key = (tenant, verdict["id"], verdict["revision"])
-    return connection.execute(_REVISION, key).fetchone() is not None
+def is_stored(connection: sqlite3.Connection, tenant: str, case_id: str, revision: int) -> bool:
+    """Whether there is that revision of a verdict."""
+    return connection.execute(_REVISION, (tenant, case_id, revision)).fetchone() is not None
 
 
 def _lease(row: tuple[Any, ...]) -> Lease:

@@ -44,6 +44,11 @@ def judgement_row(verdict: Mapping[str, Any]) -> JudgementRow | None:
     )
 
 
+def revision_of(verdict: Mapping[str, Any]) -> int:
+    """Of the stored form."""
+    return int(verdict["revision"])
+
+
 class VerdictStore(Protocol):
     """The verdicts of one tenant."""
 
@@ -72,7 +77,8 @@ class VerdictStore(Protocol):
     def judge(self, verdict: dict[str, object], case: QueuedCase, now_ns: int) -> bool:
         """Store what a person says of a case as its current verdict, or what stands again when
         that is withdrawn; the case is due at once, for the verdict to be delivered. One
-        transaction. False, and no change, when that revision exists.
+        transaction. False, and no change, when that revision exists, or the one before it does
+        not (any more): what was erased does not come back.
         """
         ...
 

@@ -169,6 +169,8 @@ class Look:
         kept = self.cases.release(lease, schedule, self.clock_ns(), verdict, rows)
         if not kept:
             self.metrics.add("memtrace.attribution.leases_lost", 1)
+        if not kept and verdict is not None:  # a person may have judged meanwhile: look again
+            self.cases.fail(lease, "another verdict was stored meanwhile", self.clock_ns())
         return kept
 
     def _failed(self, lease: Lease, error: Exception) -> None:

@@ -27,6 +27,7 @@ from memtrace_collector.store.postgres.database import Connection, Database
 from memtrace_collector.store.postgres.report_schema import REPORT
 from memtrace_collector.store.queue import WAITING, QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
+from memtrace_collector.store.verdicts import revision_of
 
 PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _ALL = """
@@ -60,6 +61,7 @@ _COUNTS = (
     " (SELECT max(revision) FROM verdict WHERE tenant = v.tenant AND case_id = v.case_id)"
     " GROUP BY stage, error_type, method"
 )
+_REVISION = "SELECT FROM verdict WHERE tenant = %s AND case_id = %s AND revision = %s FOR KEY SHARE"
 _AMEND = """
 UPDATE verdict v SET body = %(body)s
  WHERE tenant = %(tenant)s AND case_id = %(id)s AND revision = %(revision)s AND NOT EXISTS
@@ -212,8 +214,12 @@ class PostgresCaseStore(PostgresCaseQueue):
         return {(stage, error_type, method): count for stage, error_type, method, count in rows}
 
     def judge(self, verdict: dict[str, object], case: QueuedCase, now_ns: int) -> bool:
+        before = (self._tenant, case.case_id, revision_of(verdict) - 1)
+
         def write(connection: Connection) -> bool:
-            announce(connection, self._tenant, [case], now_ns)
+            announce(connection, self._tenant, [case], now_ns)  # an erasure waits for its lock
+            if connection.execute(_REVISION, before).fetchone() is None:
+                raise StoredError
             if not put_verdict(connection, self._tenant, verdict, ()):
                 raise StoredError
             return True

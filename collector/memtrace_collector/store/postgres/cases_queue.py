@@ -126,7 +126,8 @@ _FIELDS = len(QueuedCase._fields)
 
 
 class StoredError(Exception):
-    """Somebody else stored that revision of a verdict: nothing of the transaction happens."""
+    """The verdicts of a case are others than the caller read: nothing of the transaction
+    happens."""
 
 
 class PostgresCaseQueue:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ import pytest
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.judging.said import Said, read
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.work import settling
+from memtrace_collector.attribution.work import settling, superseding
 from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.attribution.work.judging import Judging
 from memtrace_collector.attribution.work.worker import Worker
@@ -92,14 +93,7 @@ class Setting:
         """From now on the rules find another type."""
 
         def found(case: Case) -> Verdict:
-            verdict = attribute(case)
-            return Verdict(
-                graph_id=verdict.graph_id,
-                answer=verdict.answer,
-                error_type=error_type,
-                explanation="Something came later.",
-                decisive=verdict.decisive,
-            )
+            return dataclasses.replace(attribute(case), error_type=error_type)
 
         self.found = found
         self.look_again()
@@ -260,6 +254,25 @@ def test_the_rules_never_supersede_a_person(setting: Setting) -> None:
     assert setting.metrics.counted["memtrace.judgements.outdated"] == 1, "said once"
     assert setting.cases.judgement_counts() == {("update", "stage"): 1}
     assert setting.worker.run_once()[0]["revision"] == 2
+
+
+def test_who_judges_while_a_worker_stores_what_it_found_is_not_overruled(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_form = superseding.stored_form
+
+    def meanwhile(*found: Any) -> Any:
+        setting.say("confirm", by="anna")
+        return stored_form(*found)
+
+    monkeypatch.setattr(superseding, "stored_form", meanwhile)
+    setting.changes("not_deleted")
+    current = setting.current()
+    assert (current["revision"], current["judgement"]["by"]) == (2, "anna")
+    assert setting.metrics.counted["memtrace.attribution.leases_lost"] == 1
+    assert current["machine_now"]["error_type"] == "not_deleted", "it is looked at again at once"
+    assert f"{setting.case_id}/2/case" in setting.rows()
+    assert setting.cases.queue_counts()["judged"] == 1
 
 
 def test_a_finding_that_comes_round_to_what_was_judged_is_counted_as_agreement(
