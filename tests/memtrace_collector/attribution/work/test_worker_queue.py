@@ -25,6 +25,7 @@ from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.queue import JUDGED, UNRESOLVED, WAITING
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import Exemplar, NullMetrics
+from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.memtrace_collector.attribution.scripts import Script
 
 SECOND = 1_000_000_000
@@ -111,14 +112,20 @@ def test_an_unknown_producer_is_waited_for_until_it_arrives(cases: SqliteCaseSto
     store = InMemoryFactStore()
     put(store, unnumbered[len(writer) :], script.flags)
     clock = clock_after(script)
-    worker = Worker(store, cases, clock_ns=clock)
+    telemetry = Telemetry("test")
+    worker = Worker(store, cases, clock_ns=clock, metrics=telemetry)
     assert worker.look() == [] and cases.queue_counts()[WAITING] == 1
+    assert worker.unseen.count() == 1
     clock.move(200)
     assert worker.look() == []
     put(store, unnumbered[: len(writer)])
     clock.move(1)
     (verdict,) = worker.look()
     assert verdict["lineage"] != "incomplete"
+    shown = telemetry.render()[0].decode()
+    assert "memtrace_references_wait_seconds_sum 201.0" in shown and worker.unseen.count() == 0
+    assert f'memtrace_lineage_total{{status="{verdict["lineage"]}"}} 1.0' in shown
+    telemetry.close()
 
 
 @pytest.mark.fault("F28")
