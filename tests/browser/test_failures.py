@@ -1,0 +1,138 @@
+"""The list of failures in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import hostile as hostile_spans
+from tests.browser.conftest import Explorer, Shoot, running, shown
+
+ADDRESS = "#/failures"
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """An `up` that nobody has sent anything to."""
+    with running(tmp_path_factory.mktemp("empty") / "store") as up:
+        yield Explorer(up.addresses["api"])
+
+
+def rows(page: Page) -> Locator:
+    return page.locator("table.failures tbody tr")
+
+
+def planted(explorer: Explorer) -> list[dict[str, Any]]:
+    return [case for case in explorer.cases if case["planted"]]
+
+
+def test_every_verdict_of_the_demo_is_listed_with_its_decisive_operation(
+    page: Page, explorer: Explorer
+) -> None:
+    explorer.open(page, ADDRESS)
+    expect(page.get_by_role("status")).to_have_text(f"{len(explorer.cases)} verdicts")
+    expect(rows(page)).to_have_count(len(explorer.cases))
+    for case in planted(explorer):
+        row = page.locator(f'tr[data-id="{case["verdict"]["id"]}"]')
+        expect(row).to_contain_text(case["planted"]["error_type"].replace("_", " "))
+        span = case["planted"]["operation"]
+        link = row.locator("td a")
+        expect(link).to_have_attribute("href", re.compile(f"{span['traceId']}.*{span['spanId']}"))
+
+
+def test_filters_narrow_the_list_and_stand_in_the_address(page: Page, explorer: Explorer) -> None:
+    explorer.open(page, ADDRESS)
+    total = len(explorer.cases)
+    updates = [case for case in planted(explorer) if case["planted"]["stage"] == "update"]
+    page.get_by_label("Stage").select_option("update")
+    expect(page.get_by_role("status")).to_have_text(f"{len(updates)} of {total} verdicts")
+    expect(rows(page)).to_have_count(len(updates))
+    page.get_by_label("Search").fill("overwritten by another fact")
+    expect(page.get_by_role("status")).to_have_text(f"1 of {total} verdicts")
+    assert page.evaluate("location.hash") == (
+        "#/failures?q=overwritten+by+another+fact&stage=update"
+    )
+    page.reload()
+    shown(page, page.evaluate("location.hash"))
+    expect(rows(page)).to_have_count(1)
+    expect(page.get_by_label("Stage")).to_have_value("update")
+    expect(page.get_by_label("Search")).to_have_value("overwritten by another fact")
+    page.get_by_role("button", name="Clear").click()
+    expect(rows(page)).to_have_count(total)
+    assert page.evaluate("location.hash") == "#/failures"
+
+
+def test_only_memory_s_faults_are_left_by_one_box(page: Page, explorer: Explorer) -> None:
+    explorer.open(page, ADDRESS)
+    page.get_by_label("Memory faults only").check()
+    expect(rows(page)).to_have_count(len(planted(explorer)))
+    offered = page.get_by_label("Stage").locator("option").all_text_contents()
+    assert "update (2)" in offered and not any(text.startswith("not_memory") for text in offered)
+
+
+def test_a_filter_that_nothing_passes_says_so_and_can_be_taken_back(
+    page: Page, explorer: Explorer
+) -> None:
+    explorer.open(page, "#/failures?q=nothing+says+this&type=overwritten")
+    expect(page.locator("main")).to_contain_text("No failure passes these filters")
+    page.get_by_role("button", name="Clear all filters").click()
+    expect(rows(page)).to_have_count(len(explorer.cases))
+
+
+def test_going_back_finds_the_filtered_list_and_the_row_that_was_left(
+    page: Page, explorer: Explorer
+) -> None:
+    address = "#/failures?memory=yes"
+    explorer.open(page, address)
+    link = rows(page).nth(3).locator("th a")
+    name = link.get_attribute("href")
+    link.click()
+    shown(page, str(name))
+    page.go_back()
+    shown(page, address)
+    expect(page.locator(f'th a[href="{name}"]')).to_be_focused()
+
+
+def test_refreshing_keeps_filters_and_focus(page: Page, explorer: Explorer) -> None:
+    explorer.open(page, "#/failures?memory=yes")
+    before = rows(page).count()
+    link = rows(page).nth(2).locator("th a")
+    name = link.get_attribute("href")
+    link.focus()
+    with page.expect_response(re.compile("/view/failures")):
+        page.evaluate("[...document.querySelectorAll('main button')]"
+                      ".find((b) => b.textContent === 'Refresh').click()")  # fmt: skip
+    expect(page.locator(f'th a[href="{name}"]')).to_be_focused()
+    expect(rows(page)).to_have_count(before)
+
+
+def test_a_store_without_failures_says_what_to_do(
+    themed_page: Page, empty: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    empty.open(themed_page, ADDRESS)
+    expect(themed_page.locator("main")).to_contain_text("No answer has been flagged yet")
+    expect(themed_page.locator("main")).to_contain_text("memtrace-otel flag TRACE:SPAN")
+    axe(themed_page)
+    screenshot(themed_page, "failures empty")
+
+
+def test_hostile_names_are_listed_as_text(page: Page, hostile: Explorer) -> None:
+    hostile.open(page, ADDRESS)
+    expect(rows(page).first).to_contain_text(hostile_spans.GRAPH)
+    assert page.locator("main img, main script").count() == 0
+    assert page.title() == "Failures · memtrace"
+    page.get_by_label("Graph").select_option(hostile_spans.GRAPH)
+    expect(rows(page)).to_have_count(1)
+
+
+def test_the_list_is_readable_in_both_themes(
+    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    explorer.open(themed_page, ADDRESS)
+    axe(themed_page)
+    assert isinstance(screenshot(themed_page, "failures"), Path)
