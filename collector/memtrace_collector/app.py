@@ -152,8 +152,7 @@ class App:
     def _show(self, telemetry: Telemetry, logged: DataFolder | None, tenants: Tenants) -> None:
         """What this process tells when it is scraped."""
         if logged is not None:
-            forwards = self._role.receives and self._config.forward.url
-            gauges.install_log(telemetry, logged, FORWARD_CURSOR if forwards else None)
+            gauges.install_log(telemetry, logged, forward_cursor(self._role, self._config))
         if self._role.works:
             gauges.install_work(telemetry, tenants)
         if self._role.watches:
@@ -177,8 +176,9 @@ class App:
             self._run(parts, Stage("invariants", tenants.watch))
             self._run(parts, Stage("text index", TextIndexing(data.facts, telemetry).run))
         if isinstance(data, DataFolder):
-            forwarded = FORWARD_CURSOR if self._config.forward.url else None
-            keeping = log_retention(data, self._config, telemetry, forwarded)
+            keeping = log_retention(
+                data, self._config, telemetry, forward_cursor(self._role, self._config)
+            )
             self._run(parts, Stage("retention", keeping.run))
             self._run(parts, Stage("erasing", data.erasing.run))
         if self._config.forward.url:
@@ -291,6 +291,12 @@ class App:
             "api": f"{scheme}://{host}:{http.address[1]}",
             "forward": self._config.forward.url,
         }
+
+
+def forward_cursor(role: Role, config: Config) -> str | None:
+    """Up to where the log of a process was sent on; None for one that sends nothing on: what it
+    keeps waits for nobody."""
+    return FORWARD_CURSOR if role.receives and config.forward.url else None
 
 
 def _nothing_missing() -> str:
