@@ -23,6 +23,11 @@ class Label(NamedTuple):
     answer: OperationKey
     error_type: str
     decisive: tuple[OperationKey, ...]
+    graph_id: str = ""
+    last_right: str | None = None
+    first_wrong: str | None = None
+    note: str = ""
+    by: str = ""
 
 
 def labels(request: ExportTraceServiceRequest) -> list[Label]:
@@ -52,4 +57,9 @@ def _label(told: attr.Attributes) -> Label | None:
         answer=parse_answer(answer),
         error_type=error_type,
         decisive=tuple(map(parse_answer, decisive)),
+        graph_id=attr.text(told, semconv.MEMTRACE_GRAPH_ID),
+        last_right=attr.optional_text(told, semconv.MEMTRACE_JUDGEMENT_LAST_RIGHT),
+        first_wrong=attr.optional_text(told, semconv.MEMTRACE_JUDGEMENT_FIRST_WRONG),
+        note=attr.text(told, semconv.MEMTRACE_JUDGEMENT_NOTE),
+        by=attr.text(told, semconv.MEMTRACE_JUDGEMENT_BY),
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from memtrace_collector.api.questions import Questions
+from memtrace_collector.bench.labels import Label
+from memtrace_collector.commands.import_judgements import labelled, take_over
 from memtrace_collector.commands.import_reader import PIECE_BYTES, Piece, Problem, read_file
 from memtrace_collector.commands.options import format_option, store_option
 from memtrace_collector.commands.output import on_terminal, plain, print_json, print_line
@@ -23,9 +25,17 @@ from memtrace_collector.errors import DamagedError
     metavar="FILE…",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
 )
+@click.option(
+    "--judgements",
+    "takes_judgements",
+    is_flag=True,
+    help="Also what people said of the cases: these answers are attributed first, by rules.",
+)
 @store_option
 @format_option()
-def import_files(files: tuple[Path, ...], store: str, output_format: str) -> None:
+def import_files(
+    files: tuple[Path, ...], takes_judgements: bool, store: str, output_format: str
+) -> None:
     """Take traces from files: OTLP/JSON, OTLP protobuf, smartcomment, MemTraceBench.
 
     Importing a file twice changes nothing. What cannot be read is named and skipped; the
@@ -36,15 +46,25 @@ def import_files(files: tuple[Path, ...], store: str, output_format: str) -> Non
       memtrace-otel import traces.otlp.json --store ./memtrace-data
     """
     problems: list[Problem] = []
+    labels: list[Label] = []
     with open_questions(store, "import") as ask:
-        items = _append(ask, _with_progress(files), problems)
+        items = _append(ask, labelled(_with_progress(files), labels), problems)
         total = ask.settle()["operations"]
+        taken = list(take_over(ask, labels, problems)) if takes_judgements else []
     if output_format == "json":
         print_json(
-            {"items": items, "operations": total, "problems": [p._asdict() for p in problems]}
+            {
+                "items": items,
+                "operations": total,
+                "judgements": {"found": len(labels), "taken": len(taken)},
+                "problems": [p._asdict() for p in problems],
+            }
         )
     else:
         print_line(f"imported {items} spans and log records; {total} operations in the store")
+        if labels:
+            hint = "" if takes_judgements else "; --judgements takes them over"
+            print_line(f"judgements of people: {len(labels)} found, {len(taken)} taken over{hint}")
     if problems:
         raise DamagedError("\n".join(f"{plain(p.where)}: {plain(p.reason)}" for p in problems))
 

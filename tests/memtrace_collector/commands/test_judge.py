@@ -163,6 +163,42 @@ def test_an_exported_case_is_imported_like_any_other(
     assert (verdict["error_type"], verdict["method"]) == ("overwritten", "rules")
 
 
+def test_what_people_said_is_taken_over_where_a_case_is_imported(
+    ask: Answer,
+    tmp_path: Path,
+    corrected: Any,
+    imported: Callable[[str], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    imported("omission")
+    (other,) = [each for each in ask("attribute") if each["id"] != corrected["id"]]
+    ask("judge", span_text(other["answer"]), "--confirm")
+    ask("bench", "export", "--out", tmp_path / "judged")
+    files = sorted((tmp_path / "judged").iterdir())
+    monkeypatch.setenv("MEMTRACE_STORE", str(tmp_path / "elsewhere"))
+    assert ask("import", *files)["judgements"] == {"found": 2, "taken": 0}
+    for _ in range(2):  # a second time it changes nothing
+        told = ask("import", *files, "--judgements")
+        assert (told["judgements"], told["problems"]) == ({"found": 2, "taken": 2}, [])
+    found = {each["id"]: each for each in ask("verdicts")}
+    assert {each["revision"] for each in found.values()} == {2}
+    kept = ("stage", "error_type", "decisive", "last_right", "first_wrong", "explanation")
+    again = found[corrected["id"]]
+    assert {name: again[name] for name in kept} == {name: corrected[name] for name in kept}
+    assert (again["judgement"]["by"], again["judgement"]["note"]) == (BY, NOTE)
+    assert found[other["id"]]["judgement"]["action"] == "confirmed"
+
+
+def test_another_tenant_can_judge_nothing(
+    run: Run, ask: Answer, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMTRACE_TENANT", "other")
+    result = run("judge", answer, "--confirm")
+    assert result.exit_code == 2 and "no answer is known" in result.output
+    monkeypatch.delenv("MEMTRACE_TENANT")
+    assert [each["revision"] for each in ask("verdicts")] == [1]
+
+
 def test_erasing_a_graph_leaves_nothing_of_what_was_said_about_it(
     ask: Answer, run: Run, store: Path, corrected: Any
 ) -> None:

@@ -36,6 +36,7 @@ def _span(verdict: Mapping[str, Any]) -> Span:
     at_ns = time_ns(said["at"]) or 0
     attributes: dict[str, AttributeValue | None] = {
         semconv.MEMTRACE_CASE_ID: verdict["id"],
+        semconv.MEMTRACE_GRAPH_ID: verdict["graph_id"],
         semconv.MEMTRACE_ANSWER_TRACE_ID: answer["traceId"],
         semconv.MEMTRACE_ANSWER_SPAN_ID: answer["spanId"],
         semconv.MEMTRACE_ATTRIBUTION_STAGE: verdict["stage"],

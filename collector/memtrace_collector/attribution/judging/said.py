@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -20,7 +20,9 @@ WITHOUT_OPERATION = frozenset(("never_told", "bad_reference", "insufficient_evid
 MAYBE_WITHOUT_OPERATION = frozenset(("bad_judge", "unrelated"))
 """Types that name the recorded judge, or the failed call, where there is one."""
 
-CONFIRM, CORRECT, WITHDRAW = "confirm", "correct", "withdraw"
+CONFIRM: Final = "confirm"
+CORRECT: Final = "correct"
+WITHDRAW: Final = "withdraw"
 _Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARACTERS)]
 _Reference = Annotated[str, msgspec.Meta(max_length=1_000)]
 
