@@ -18,8 +18,8 @@ from memtrace_collector.graph.terms import share_of
 from memtrace_otel import semconv, variables
 
 RETURNED, NOT_CONSIDERED, DELETED, LATER = "returned", "not_considered", "deleted", "later"
-FOREIGN, UNWRITTEN, NEVER_STORED, NOT_SEARCHED, REPLACED = (
-    "foreign", "unwritten", "never_stored", "not_searched", "replaced",
+FOREIGN, UNWRITTEN, NEVER_STORED, LEFT_OUT, NOT_SEARCHED, REPLACED = (
+    "foreign", "unwritten", "never_stored", "left_out", "not_searched", "replaced",
 )  # fmt: skip
 MAX_FOUND = 5
 """Records, or messages, that a text may mean."""
@@ -151,11 +151,7 @@ class _Asked:
             if _says(value, what)
         ]
         if messages:
-            told = (
-                each
-                for value in messages
-                for each in self.tell_of_source(self.occurrences(value.ref), value.ref)
-            )
+            told = (each for value in messages for each in self._tell_of_message(value))
             return Recalled(what, "", tuple(_each_once(told)))
         strange = [v for v in self._search(self._others(), what, _STORED) if _says(v, what)]
         if strange:
@@ -209,6 +205,18 @@ class _Asked:
             graph_id = began.graph_id
             record = variables.record_of(source.ref)
             yield Told(record, source.ref, graph_id, outcome, (entered, missing))
+
+    def _tell_of_message(self, message: Value) -> Iterator[Told]:
+        """No stored text says what this message says: what was made from it says something else,
+        or in other words."""
+        found = self.occurrences(message.ref)
+        told = list(self.tell_of_source(found, message.ref))
+        if any(each.is_record for each in told):
+            entered = told[0].says[0]
+            says = Sentence("What was stored from it does not have these words:")
+            name, graph_id = variables.record_of(message.ref), message.graph_id
+            yield Told(name, message.ref, graph_id, LEFT_OUT, (entered, says))
+        yield from told
 
     def occurrences(self, name: str) -> list[Occurrence]:
         """Where a reference, or any version of what has that name, entered what was readable."""

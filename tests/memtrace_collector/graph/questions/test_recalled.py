@@ -135,7 +135,9 @@ def test_what_was_said_and_stored_in_other_words_leads_to_its_record() -> None:
     script = Script()
     message, _ = script.remember("Fridays I see Enzo for my haircut.", "Barber: Enzo.")
     read_by(script)
-    told = only(script, "Fridays I see Enzo for my haircut")
+    said, told = ask(script, "Fridays I see Enzo for my haircut").told
+    assert (said.ref, said.outcome) == (message, "left_out")
+    assert text(said).endswith("What was stored from it does not have these words:")
     assert (told.record, told.outcome) == (RECORD, "not_searched")
     assert f"{RECORD} was made from it." in text(told)
     assert only(script, message) == told

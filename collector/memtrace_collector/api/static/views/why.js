@@ -21,6 +21,7 @@ const OUTCOMES = {
   foreign: ["another owner's", "lost"],
   unwritten: ["nobody wrote it", "unknown"],
   never_stored: ["said, never stored", "lost"],
+  left_out: ["said, not stored in these words", "lost"],
   not_searched: ["stored, no search was made", "lost"],
 };
 
@@ -28,6 +29,7 @@ const OUTCOMES = {
 const HELD = {
   replaced: "What the record held instead, when the answer was given:",
   never_stored: "What was said:",
+  left_out: "What was said:",
   later: "What it said at first:",
 };
 

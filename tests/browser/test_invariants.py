@@ -1,0 +1,63 @@
+"""What was found without a flag, on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Explorer, Shoot, running
+from tests.memtrace_collector.running import VECTORS, eventually
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """Graphs in which a version was delivered after it was replaced, a search found nothing, and
+    a value came back."""
+    names = ("stale_retrieved", "not_stored", "flapped")
+    with running(tmp_path_factory.mktemp("invariants") / "store") as up:
+        for name in names:
+            up.post((VECTORS / f"{name}.otlp.json").read_bytes())
+        eventually(lambda: len(up.ask("/graphs")) == len(names), "the graphs")
+        yield Explorer(up.addresses["api"])
+
+
+def test_each_finding_leads_to_its_record_and_operation(page: Page, broken: Explorer) -> None:
+    broken.open(page, "#/invariants")
+    asked = broken.ask("/invariants")
+    rows = page.get_by_role("region", name="Found").get_by_role("row")
+    expect(rows).to_have_count(len(asked) + 1)
+    (stale,) = (each for each in asked if each["kind"] == "stale")
+    row = rows.filter(has_text="stale")
+    expect(row).to_contain_text("User lives in Lisbon")
+    operation = row.get_by_role("link", name="search_memory").get_attribute("href") or ""
+    assert stale["span"]["spanId"] in operation
+    row.get_by_role("link", name=stale["ref"].partition("@")[0]).click()
+    expect(page.get_by_role("heading", name="Record")).to_be_visible()
+    expect(page.get_by_role("region", name="Invariants that it broke")).to_contain_text("stale")
+
+
+def test_a_kind_is_chosen_by_keyboard_and_kept_in_the_address(page: Page, broken: Explorer) -> None:
+    broken.open(page, "#/invariants")
+    page.get_by_role("link", name="flapping").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Found: flapping (1)")).to_be_visible()
+    assert "kind=flapping" in page.url
+    page.get_by_label("Graph").select_option("user:not_stored")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("region", name="Found: flapping")).to_contain_text("Nothing of this")
+
+
+def test_nothing_found_is_said_plainly(page: Page, explorer: Explorer) -> None:
+    explorer.open(page, "#/invariants")
+    if not explorer.ask("/invariants"):
+        expect(page.get_by_role("region", name="Found")).to_contain_text("Nothing was found")
+
+
+def test_both_themes_are_accessible(
+    themed_page: Page, broken: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    broken.open(themed_page, "#/invariants")
+    axe(themed_page)
+    screenshot(themed_page, "invariants")

@@ -1,0 +1,117 @@
+"""A record's life on the page: a change is read, a reader's rank, the answer that it broke."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Explorer, Shoot, shown, span_text
+
+
+def address_of(graph_id: str, record: str) -> str:
+    return f"#/record/{quote(graph_id, safe='')}/{quote(record, safe='')}"
+
+
+def opened(page: Page, explorer: Explorer, case: str, ref: str = "last_right") -> dict[str, Any]:
+    """Open the life of the record that a demo case's verdict names; the verdict."""
+    verdict: dict[str, Any] = explorer.case(case)["verdict"]
+    explorer.open(page, address_of(verdict["graph_id"], verdict[ref].partition("@")[0]))
+    return verdict
+
+
+def test_a_change_is_read_word_by_word_with_who_wrote_it_and_what_it_broke(
+    page: Page, explorer: Explorer
+) -> None:
+    verdict = opened(page, explorer, "start-weight")
+    second = page.get_by_role("article", name="v2")
+    expect(second.locator("del")).to_contain_text("75kg")
+    expect(second.locator("ins")).to_contain_text("69kg")
+    expect(second).to_contain_text("changed")
+    expect(second).to_contain_text("UPDATE")
+    expect(second.locator("blockquote").first).to_contain_text("stuck at 69kg")
+    operation = second.get_by_role("link", name="memtrace.decide")
+    assert span_text(verdict["decisive"][0]) in (operation.get_attribute("href") or "").replace(
+        "%3A", ":"
+    )
+    second.get_by_role("link", name="broke an answer").click()
+    shown(page, f"#/failure/{verdict['id']}")
+
+
+def test_a_readers_rank_and_score_are_those_of_the_receipt(page: Page, explorer: Explorer) -> None:
+    verdict = opened(page, explorer, "start-weight")
+    record = verdict["last_right"].partition("@")[0]
+    receipt = explorer.ask("/why", answer=span_text(verdict["answer"]))
+    read, candidate = next(
+        (read, each)
+        for read in receipt["reads"]
+        for each in read["candidates"]
+        if each["ref"].startswith(record)
+    )
+    row = (
+        page.get_by_role("region", name="Who read it")
+        .get_by_role("row")
+        .filter(has=page.locator(f'a[href*="{read["span"]["spanId"]}"]'))
+    )
+    returned = sum(not each["outcome"].startswith("cut") for each in read["candidates"])
+    expect(row).to_contain_text(f"{candidate['rank']} of {returned}")
+    expect(row).to_contain_text(f"{candidate['score']:.3f}")
+    expect(row).to_contain_text("v2")
+
+
+def test_the_readers_are_turned_over_by_keyboard_and_the_address_keeps_the_place(
+    page: Page, explorer: Explorer
+) -> None:
+    opened(page, explorer, "start-weight")
+    reads = page.get_by_role("region", name="Who read it")
+    expect(reads).to_contain_text("1 to 15 of")
+    reads.get_by_role("button", name="Next").focus()
+    page.keyboard.press("Enter")
+    expect(reads).to_contain_text("16 to ")
+    expect(reads.get_by_role("heading")).to_be_focused()
+    assert "reads=15" in page.url
+    page.reload()
+    expect(page.get_by_role("region", name="Who read it")).to_contain_text("16 to ")
+
+
+def test_a_deletion_shows_what_is_gone_and_the_answer_that_missed_it(
+    page: Page, explorer: Explorer
+) -> None:
+    opened(page, explorer, "work-hours")
+    gone = page.get_by_role("article", name="v2")
+    expect(gone.locator("del")).to_contain_text("9 AM to 6 PM")
+    expect(gone).to_contain_text("deleted")
+    missed = page.get_by_role("region", name="Answers it bears on").get_by_role("row").last
+    expect(missed).to_contain_text("deletion / wrongly_deleted")
+    expect(missed).to_contain_text("not in its prompt")
+
+
+def test_the_time_line_says_in_words_what_it_draws(page: Page, explorer: Explorer) -> None:
+    opened(page, explorer, "start-weight")
+    drawing = page.locator("svg.time-line")
+    label = drawing.get_attribute("aria-label") or ""
+    assert label.startswith("2 writes, ") and "answers, from 20" in label
+    assert drawing.locator(".written rect").count() == 2
+
+
+def test_hostile_texts_stay_text(page: Page, hostile: Explorer) -> None:
+    (verdict,) = hostile.ask("/verdicts")
+    hostile.open(page, address_of(verdict["graph_id"], verdict["last_right"].partition("@")[0]))
+    expect(page.get_by_role("article", name="v1").locator(".captured")).to_contain_text(
+        "<img src=x onerror="
+    )
+    assert page.locator("main img, main script").count() == 0
+    assert page.title() != "pwned"
+
+
+def test_both_themes_are_accessible(
+    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    opened(themed_page, explorer, "study-time")
+    axe(themed_page)
+    screenshot(themed_page, "record")
+    opened(themed_page, explorer, "work-hours")
+    axe(themed_page)
+    screenshot(themed_page, "record-deleted")
