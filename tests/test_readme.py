@@ -11,6 +11,7 @@ import pytest
 from memtrace_collector import config
 from memtrace_collector.access.directory import read_directory
 from memtrace_collector.cli import cli
+from memtrace_collector.telemetry.catalog import METRICS
 from memtrace_otel import environment_variables, semconv
 
 README = (Path(__file__).parent.parent / "README.md").read_text()
@@ -91,6 +92,20 @@ def test_the_environment_table_is_complete() -> None:
     }
     documented = {row[0] for row in table("Environment variables")}
     assert variables <= documented
+
+
+def test_the_metrics_table_is_the_catalogue() -> None:
+    """Every metric of ours with its unit, its attributes and its meaning, in their order."""
+    told = [
+        [
+            metric.name,
+            f"{metric.kind}{', fleet' if metric.teller == 'fleet' else ''}, {metric.unit}",
+            ", ".join(metric.attributes) or "–",
+            metric.description,
+        ]
+        for metric in METRICS.values()
+    ]
+    assert table("Metrics") == told
 
 
 def test_the_file_of_tokens_is_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 
 import pytest
 
@@ -42,11 +43,12 @@ def entry(
     not_before_ns: int = 0,
     destination: str = DEFAULT_DESTINATION,
     case_id: str = "c",
+    revision: int = 1,
 ) -> OutboxEntry:
     return OutboxEntry(
         id=entry_id,
         case_id=case_id,
-        revision=1,
+        revision=revision,
         signal="traces",
         payload=b"\x00bytes",
         destination=destination,
@@ -151,6 +153,21 @@ def test_due_entries_come_with_their_bytes_and_oldest_first(store: CaseStore) ->
     assert [item.id for item in due] == ["now", "later"]
     assert due[0].payload == b"\x00bytes" and due[0].attempts == 0
     assert len(store.outbox_due(10, limit=1)) == 1
+
+
+def test_the_longest_wait_is_told_of_cases_and_of_deliveries(store: CaseStore) -> None:
+    assert store.longest() == (None, None)
+    for case_id, now in (("late", 9), ("early", 4), ("done", 2)):
+        store.announce([QueuedCase(case_id, "aa", "bb", "g")], (), None, now)
+    lease = store.claim("done", "worker", 2, 10)
+    assert lease is not None and store.release(lease, Schedule(state=JUDGED), 3)
+    store.save_verdict(verdict("b", 2), [entry("b", case_id="b", revision=2)])
+    store.save_verdict(verdict("a", 1), [entry("a", case_id="a")])
+    seconds = datetime(2026, 1, 1, tzinfo=timezone.utc).timestamp()
+    assert store.longest() == (4, seconds * 1_000_000_000)
+    store.outbox_delivered("a", 5)
+    assert store.longest() == (4, (seconds + 86_400) * 1_000_000_000)
+    assert store.for_tenant("else").longest() == (None, None)
 
 
 def test_delivery_retry_and_giving_up_are_counted(store: CaseStore) -> None:
