@@ -64,19 +64,29 @@ class Stack:
 
     def here(self, service: str, text: str) -> str:
         """``text`` of the compose file, with what it means on this machine."""
-        text = _NAMED.sub(lambda m: f"127.0.0.1:{self.port(m[1], int(m[2]))}", text)
-        text = _ANYWHERE.sub(lambda m: f"127.0.0.1:{self.port(service, int(m[1]))}", text)
+        text = _NAMED.sub(lambda m: self._address(m[1], m[2]), text)
+        text = _ANYWHERE.sub(lambda m: self._address(service, m[1]), text)
         text = text.replace("@postgres/", f"@127.0.0.1:{self.port('postgres', 5432)}/")
         for inside, outside in self._mounts(service):
             text = re.sub(rf"(?<![\w.]){re.escape(inside)}(?=/|$)", str(outside), text)
         return text
+
+    def rewritten(self, path: str) -> Path:
+        """A copy of a configuration file that names servers by their addresses here."""
+        text = _NAMED.sub(lambda m: self._address(m[1], m[2]), (ROOT / path).read_text())
+        copy = self.folder / Path(path).name
+        copy.write_text(text)
+        return copy
+
+    def _address(self, service: str, port: str) -> str:
+        return f"127.0.0.1:{self.port(service, int(port))}"
 
     def _mounts(self, service: str) -> list[tuple[str, Path]]:
         """Paths in the container and here, the longest first."""
         mounts = [volume.split(":")[:2] for volume in SERVICES[service].get("volumes", [])]
         pairs = [(inside, self._source(source)) for source, inside in mounts]
         if "memtrace" in SERVICES[service]["image"]:
-            pairs.append(("/etc/memtrace/memtrace.yaml", ROOT / "collector" / "memtrace.yaml"))
+            pairs.append(("/etc/memtrace/memtrace.yaml", self.folder / "memtrace.yaml"))
         return sorted(pairs, key=lambda pair: -len(pair[0]))
 
     def _source(self, source: str) -> Path:
@@ -101,6 +111,7 @@ class Stack:
         ports = [("--api-port", 4319)]
         if service == "process":
             ports += [("--http-port", 4318), ("--grpc-port", 4317)]
+        self.rewritten("collector/memtrace.yaml")
         command = [*COMMAND, *self.arguments(service), "--host", "127.0.0.1"]
         for option, port in ports:
             command += [option, str(self.port(service, port))]
