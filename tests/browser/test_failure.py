@@ -10,6 +10,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.verdict import Verdict
+from memtrace_collector.attribution.work.superseding import stored_form
+from memtrace_collector.graph import flags
+from memtrace_collector.graph.loader import load_case
+from memtrace_collector.runtime.stores import CASES_FILE
+from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
 from tests.browser.conftest import (
     TRACE_URL,
@@ -20,7 +28,10 @@ from tests.browser.conftest import (
     span_text,
     watched_page,
 )
+from tests.contract import scenarios
 from tests.memtrace_collector.running import VECTORS, eventually
+
+NOW_NS = 1_800_000_000 * 10**9
 
 OPEN_ALL = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
 
@@ -50,6 +61,47 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
         up.post(_without_texts("overwritten"))
         eventually(lambda: len(up.ask("/verdicts")) == 2, "both verdicts")
         yield Explorer(up.addresses["api"])
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """A verdict of everything that one may hold, and no span."""
+    folder = tmp_path_factory.mktemp("alone") / "store"
+    folder.mkdir()
+    cases = SqliteCaseStore(folder / CASES_FILE)
+    finding = verdict_of("overwritten").to_json()
+    (loss,) = finding["decisive"]
+    ranked_out = {"stage": "retrieval", "error_type": "ranked_out"}
+    arm = {"right": 3, "wrong": 0, "unclear": 0, "replies": ["Lisbon"]}
+    call = {"kind": "holds", "says": True, "why": "it says so", "quote": "Lisbon", "reply": "{}"}
+    richer = finding | {
+        "method": "model",
+        "also": [loss | ranked_out],
+        "alternatives": [ranked_out | {"decisive": [loss | ranked_out], "score": 0.2}],
+        "replay": {
+            "result": "reproduced", "reason": "the reply changes", "runs": 3, "flips": 0,
+            "missing": None, "steps": [{"step": "retrieval", "outcome": "delivered", "rank": 1}],
+            "repaired": arm, "control": arm | {"right": 0, "wrong": 3},
+        },
+        "model": {
+            "model": "gpt-test", "calls": 2, "tokens": {"prompt": 20, "completion": 10},
+            "cost": 0.0012, "stopped": None, "asked": [call | {"prompt": hostile_spans.TEXT}],
+        },
+    }  # fmt: skip
+    for each in (finding, richer):
+        verdict = stored_form(each, "ab" * 16, NOW_NS, cases.verdict("ab" * 16))
+        assert verdict is not None and cases.save_verdict(verdict, [])
+    cases.close()
+    with running(folder) as up:
+        yield Explorer(up.addresses["api"])
+
+
+def verdict_of(name: str) -> Verdict:
+    facts = InMemoryFactStore.of(scenarios.facts(name))
+    (flag,) = facts.flags()
+    answer = flags.resolve(facts, flag)
+    assert answer is not None
+    return attribute(load_case(facts, answer, flag))
 
 
 def _without_texts(name: str) -> bytes:
@@ -138,6 +190,24 @@ def test_the_prompt_shows_where_the_right_value_stood(page: Page, explorer: Expl
     marked = decisive(page).locator('mark[data-role="right"]').first
     expect(marked).to_contain_text("The Glitched Call")
     expect(page.locator(".culprit mark").first).to_contain_text("The Glitched Call")
+
+
+def test_a_failure_whose_spans_have_gone_is_told_by_its_verdict(
+    page: Page, alone: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+) -> None:
+    alone.open(page, vector(alone))
+    main = page.locator("main")
+    expect(main).to_contain_text("The spans of this failure are no longer in the store")
+    expect(decisive(page)).to_contain_text("memtrace.decide")
+    for text in (
+        "retrieval / ranked out", "0.20", "reproduced: the reply changes", "as it was", "gpt-test",
+        "2 calls, 30 tokens, $0.0012", "1. holds: yes", "Supersedes revision 1",
+    ):  # fmt: skip
+        expect(main).to_contain_text(text)
+    page.locator("details", has_text="1. holds: yes").locator("summary").click()
+    expect(main).to_contain_text(hostile_spans.CLOSING)
+    axe(page)
+    screenshot(page, "failure without spans")
 
 
 def test_without_texts_the_path_is_told_and_how_to_capture_them(

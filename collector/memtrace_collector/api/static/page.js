@@ -1,6 +1,7 @@
 import { learn } from "./lib/about.js";
 import { showSignOut } from "./lib/door.js";
 import { startKeys } from "./lib/keys.js";
+import { parsed } from "./lib/links.js";
 import { startRouter } from "./lib/router.js";
 
 // A view is given the parts and the parameters of its address, and { signal }, which is aborted
@@ -18,13 +19,15 @@ const LOADED = {
   record: async () => (await import("./views/record.js")).showRecord,
   why: async () => (await import("./views/why.js")).showWhy,
 };
+const FIRST = "failures";
 const SETTLED_MS = 1_000;
 
 const views = Object.fromEntries(Object.entries(LOADED).map(([name, load]) =>
   [name, async (...given) => (await load())(...given)]));
 
+LOADED[parsed(location.hash).view || FIRST]?.().catch(() => null); // it is waited for below
 startKeys();
-startRouter(views, "failures", async () => {
+startRouter(views, FIRST, async () => {
   const { tenant } = await learn();
   document.getElementById("tenant").textContent = tenant === "default" ? "" : `tenant ${tenant}`;
   showSignOut();

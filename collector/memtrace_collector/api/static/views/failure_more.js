@@ -51,25 +51,42 @@ export function claims({ claims: made, verdict }) {
 
 export function replay({ verdict: { replay: found } }) {
   if (!found) return null;
+  const arms = [["with the right value put back", found.repaired], ["as it was", found.control]];
   return section("Replay",
-    element("p", {}, element("strong", {}, words(found.result)), `: ${found.runs} runs, ${found.flips} disagreed with the rest.`),
-    found.reason ? element("p", {}, found.reason) : null);
+    element("p", {}, element("strong", {}, words(found.result)), found.reason ? `: ${found.reason}` : ""),
+    found.missing ? quiet(`It could not be replayed: ${words(found.missing)}.`) : null,
+    found.steps?.length ? element("ul", {}, found.steps.map(step)) : null,
+    arms.some(([, arm]) => arm) ? rows("Both prompts, asked again", ["Prompt", "Right", "Wrong", "Unclear", "Replies"],
+      arms.filter(([, arm]) => arm).map(([name, arm]) => [name, arm.right, arm.wrong, arm.unclear,
+        arm.replies.map((reply) => element("div", { class: "says" }, excerpt(reply, 300)))])) : null);
 }
+
+const step = ({ step: name, outcome, rank, assumed }) => element("li", {},
+  `${words(name)}: ${words(outcome)}`, rank ? ` at rank ${rank}` : "", assumed ? " (assumed)" : "");
 
 export function modelCalls({ verdict: { model } }) {
   if (!model) return null;
   const asked = model.asked ?? [];
-  const tokens = Object.values(model.tokens ?? {}).reduce((sum, each) => sum + Number(each || 0), 0);
-  const counts = [`${model.calls} ${model.calls === 1 ? "call" : "calls"}`, tokens && `${tokens} tokens`, model.cost && `$${Number(model.cost).toFixed(4)}`];
+  const tokens = (model.tokens?.prompt ?? 0) + (model.tokens?.completion ?? 0);
+  const counts = [
+    `${model.calls} ${model.calls === 1 ? "call" : "calls"}`, `${tokens} tokens`,
+    model.cost ? `$${model.cost.toFixed(4)}` : "",
+  ];
   return section("What a model was asked",
-    element("p", {}, `${model.model}: ${counts.filter(Boolean).join(", ")}. `, model.stopped ? `It was stopped: ${model.stopped}.` : ""),
-    asked.map((call, place) => element("details", {},
-      element("summary", {}, `Question ${place + 1}`),
-      element("h4", {}, "Asked"), element("div", { class: "captured" }, promptText(call.prompt)),
-      element("h4", {}, "Replied"), element("div", { class: "captured" }, promptText(call.reply)))));
+    element("p", {}, `${model.model}: ${counts.filter(Boolean).join(", ")}.`, model.stopped ? ` It was stopped: ${words(model.stopped)}.` : ""),
+    asked.length < model.calls ? quiet(`The first ${asked.length} are kept.`) : null,
+    asked.map(call));
 }
 
-const promptText = (given) => (typeof given === "string" ? given : JSON.stringify(given, null, 1));
+function call(asked, place) {
+  const says = typeof asked.says === "boolean" ? (asked.says ? "yes" : "no") : asked.says ?? "nothing to build on";
+  return element("details", { class: "others" },
+    element("summary", {}, `${place + 1}. ${words(asked.kind ?? "question")}: ${says}`),
+    asked.why ? element("p", { class: "says" }, asked.why) : null,
+    asked.quote ? element("blockquote", { class: "says" }, asked.quote) : null,
+    element("h4", {}, "Asked"), element("div", { class: "captured" }, asked.prompt),
+    element("h4", {}, "Replied"), element("div", { class: "captured" }, asked.reply));
+}
 
 export function revisions({ revisions: all }) {
   if (all.length < 2) return null;
