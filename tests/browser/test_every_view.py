@@ -6,15 +6,21 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Explorer, Shoot
+from tests.browser.conftest import Explorer, Shoot, span_text
 
 
 def addresses(explorer: Explorer) -> dict[str, str]:
     """One address of each view, of a failure of the demo, by the name of its screenshot."""
     verdict = explorer.case("start-weight")["verdict"]
+    answer = span_text(verdict["answer"])
     return {
         "failures": "#/failures",
         "failure": f"#/failure/{verdict['id']}",
+        "graph": f"#/graph/{answer}",
+        "graph-case": f"#/graph/{answer}?of=case",
+        "operation": f"#/operation/{span_text(verdict['decisive'][0])}",
+        "graphs": "#/graphs",
+        "graph-answers": f"#/graphs?graph={verdict['graph_id']}",
     }
 
 

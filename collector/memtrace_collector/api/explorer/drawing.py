@@ -9,7 +9,6 @@ from typing import NamedTuple
 from memtrace_collector.api.explorer.elements import Elements, Node, elements
 from memtrace_collector.api.explorer.judged import answers_json, judgements
 from memtrace_collector.api.explorer.marks import Marks, marks
-from memtrace_collector.api.explorer.parts import number
 from memtrace_collector.api.explorer.placing import Box, Size, placed
 from memtrace_collector.api.explorer.scene import ANCESTRY, CASE, scene
 from memtrace_collector.api.explorer.view import Parameters, needed
@@ -19,6 +18,7 @@ from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.network import OPERATION, VARIABLE
 from memtrace_collector.graph.questions.answers import answer_at
+from memtrace_collector.graph.questions.shapes import parse_time
 from memtrace_otel import semconv, variables
 
 MAX_NODES = 2_000
@@ -48,13 +48,13 @@ def drawing(stores: Stores, parameters: Parameters) -> Json:
     """Nodes with their boxes in pixels, links with the places of their ends among the nodes.
 
     ``answer``: TRACE[:SPAN]; ``of``: ancestry (with what the verdict names) or case; ``since``
-    and ``until`` (ns) and ``around`` (a node) narrow it. ``left_out`` counts what is not drawn.
+    and ``until`` (RFC 3339) and ``around`` (a node) narrow it. ``left_out`` counts what is not
+    drawn.
     """
     of = parameters.get("of") or ANCESTRY
     if of not in (ANCESTRY, CASE):
         raise WrongUseError(f"the parameter of is {ANCESTRY} or {CASE}, not {of[:40]!r}")
-    since, until = number(parameters, "since"), number(parameters, "until")
-    window = _Window(since, until, parameters.get("around", ""))
+    window = _window(parameters)
     answer = answer_at(stores.graphs, needed(parameters, "answer"))
     judged = judgements(stores, [answer])
     found = marks(str(answer.key), judged[answer.key].verdict)
@@ -77,6 +77,12 @@ def drawing(stores: Stores, parameters: Parameters) -> Json:
         "left_out": _left_out(len(all_there_is.operations) - len(kept), whole, shown),
         **_drawn(shown, found, texts),
     }
+
+
+def _window(parameters: Parameters) -> _Window:
+    times = (parameters.get(name, "") for name in ("since", "until"))
+    since, until = (parse_time(text) if text else 0 for text in times)
+    return _Window(since, until, parameters.get("around", ""))
 
 
 def _leading_on(whole: Elements, found: Marks) -> Elements:

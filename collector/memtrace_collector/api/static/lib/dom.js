@@ -35,3 +35,7 @@ export function table(caption, header, rows) {
 
 export const code = (text) => element("code", {}, text);
 export const quiet = (...children) => element("p", { class: "quiet" }, ...children);
+
+// The beginning of a captured text: what it does to the direction of letters ends with it.
+export const excerpt = (text, letters) =>
+  element("span", {}, element("bdi", {}, text.slice(0, letters)), text.length > letters ? "…" : "");

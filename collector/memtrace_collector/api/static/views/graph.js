@@ -33,7 +33,7 @@ export async function showGraph([answer], parameters, { signal }) {
     element("h2", {}, "Graph of an answer"),
     about(found),
     element("div", { class: "graph-bar" }, switches(of, here), searchBox(model, canvas), timeFilter(model, canvas), zoom(canvas)),
-    leftOut(found, here),
+    leftOut(model, here, around),
     legend(model),
     element("div", { class: "graph-stage" }, canvas.node, panel),
     tables(model),
@@ -67,17 +67,19 @@ function zoom(canvas) {
     button("Fit", "Fit the whole drawing (0)", () => canvas.fit()));
 }
 
-function leftOut({ left_out: left, of, nodes, missing }, here) {
+function leftOut(model, here, around) {
+  const { left_out: left, of, nodes, missing } = model.found;
   const notes = [];
   if (left.operations + left.variables > 0) {
     notes.push(element("p", {},
-      `Shown are ${nodes.length} of ${nodes.length + left.operations + left.variables} nodes, those closest to what is marked `
+      `Shown are ${nodes.length} of ${nodes.length + left.operations + left.variables} nodes, those closest to ${around ? "the one chosen" : "what is marked"} `
       + `(${left.operations} operations and ${left.variables} variables are left out). To narrow: `,
       of === "case" ? [element("a", { href: here({ of: "ancestry" }) }, "only the ancestry"), ", or "] : null,
-      "focus a node and draw around it. ",
-      element("a", { href: here({ around: "", since: "", until: "" }) }, "Show all that fits")));
+      element("button", { type: "button", class: "plain", onclick: () => { location.hash = here(model.chosen ?? {}); } }, "only the time chosen above"),
+      ", or focus a node and draw around it. ",
+      element("a", { href: here({ around: "", since: "", until: "" }) }, "Draw all that fits")));
   }
-  if (left.outside_the_time > 0) notes.push(element("p", {}, `${left.outside_the_time} operations lie outside the time asked for.`));
+  if (left.outside_the_time > 0) notes.push(element("p", {}, `${left.outside_the_time} operations lie outside the time asked for. `, element("a", { href: here({ since: "", until: "" }) }, "Draw all times")));
   if (missing.length) notes.push(element("p", {}, `Nobody was seen to produce ${missing.length} of the references: `, element("code", {}, missing.slice(0, 5).join(", "))));
   if (!nodes.length) notes.push(quiet("Nothing is left to draw."));
   return notes.length ? element("div", { class: "notice" }, notes) : null;

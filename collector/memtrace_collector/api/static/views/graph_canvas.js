@@ -107,8 +107,10 @@ export class Canvas {
   }
 
   centre(node) {
-    this.x = this.node.clientWidth / 2 - (node.x + node.width / 2) * this.scale;
-    this.y = this.node.clientHeight / 2 - (node.y + node.height / 2) * this.scale;
+    const { width, height } = this.model.found;
+    const [w, h] = [this.node.clientWidth, this.node.clientHeight];
+    this.x = within(w / 2 - (node.x + node.width / 2) * this.scale, w, width * this.scale);
+    this.y = within(h / 2 - (node.y + node.height / 2) * this.scale, h, height * this.scale);
     this.apply();
   }
 
@@ -260,4 +262,10 @@ function badge(node) {
   return svg("g", { class: `badge${node.marks.includes("decisive") ? " strong" : ""}`, transform: `translate(${node.width - width + 6} -9)` },
     svg("path", { d: rounded(width, 17, 4) }),
     svg("text", { x: 6, y: 12.5 }, words));
+}
+
+// Where a drawing of that size starts in a window, so that none of the window is empty in vain.
+function within(start, window, size) {
+  if (size + 2 * MARGIN <= window) return (window - size) / 2;
+  return Math.min(MARGIN, Math.max(window - size - MARGIN, start));
 }

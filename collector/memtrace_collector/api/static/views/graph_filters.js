@@ -56,6 +56,7 @@ export function timeFilter(model, canvas) {
     const [from, to] = [times[since.value], times[until.value]];
     for (const [field, time] of [[since, from], [until, to]]) field.setAttribute("aria-valuetext", timeText(time));
     says.textContent = span(timeText(from), timeText(to));
+    model.chosen = from === times[0] && to === times[last] ? {} : { since: moment(from, Math.floor), until: moment(to, Math.ceil) };
     canvas.hide((node) => node.time_ns < from || node.time_ns > to);
   };
   for (const field of [since, until]) field.addEventListener("input", () => apply(field));
@@ -71,3 +72,5 @@ function span(from, to) {
   const [day, time] = to.split(" ");
   return `${from} – ${from.startsWith(day) ? time : to}`;
 }
+
+const moment = (ns, rounded) => new Date(rounded(ns / 1e6)).toISOString();

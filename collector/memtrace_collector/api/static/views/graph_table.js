@@ -1,6 +1,6 @@
 // The drawing in tables, for who cannot see it; made when they are opened.
 
-import { element } from "../lib/dom.js";
+import { element, excerpt } from "../lib/dom.js";
 import { timeText } from "../lib/format.js";
 import { link } from "../lib/links.js";
 import { graphOf, title } from "./graph_model.js";
@@ -28,7 +28,7 @@ function operations(model) {
 function variables(model) {
   const rows = model.nodes.filter((node) => node.kind === "variable").map((node) => [
     ["mem", "doc"].includes(node.of_kind) ? link(title(node), "record", graphOf(node), node.record) : link(title(node), "impact", node.id),
-    said(node), element("span", { dir: "auto" }, shortened(node.text ?? "not captured")), timeText(node.time_ns),
+    said(node), excerpt(node.text ?? "not captured", EXCERPT), timeText(node.time_ns),
     named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
   ]);
   return tableOf("Variables, oldest first", ["Kind", "Marks", "Text", "Time", "Made by", "Used by"], rows);
@@ -48,5 +48,3 @@ function named(links, other) {
   const words = links.slice(0, NAMED).map((each) => `${title(other(each))} (${each.relation})`);
   return [...new Set(words)].join(", ") + (links.length > NAMED ? ` and ${links.length - NAMED} more` : "");
 }
-
-const shortened = (text) => (text.length > EXCERPT ? `${text.slice(0, EXCERPT)}…` : text);
