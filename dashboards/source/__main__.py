@@ -30,8 +30,11 @@ def written(addresses: Addresses) -> Iterator[tuple[Path, str]]:
 
 
 def to_json(page: Dashboard) -> str:
-    """As Grafana's own export looks."""
-    return json.dumps(page.build(), cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
+    """As Grafana's own export looks, its panels numbered: links name a panel by its number."""
+    built = page.build()
+    for number, panel in enumerate(built.panels or (), 1):
+        panel.id_val = number
+    return json.dumps(built, cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:

@@ -187,6 +187,11 @@ _VERDICTS = (
     ),
 )
 
+_FOUND_IN_AN_HOUR = gained(series("memtrace.invariants.found"), "1h", "kind")
+_FOUND_PER_HOUR_BEFORE = (
+    f"last_over_time(({gained(series('memtrace.invariants.found'), '1d', 'kind')} / 24)[1s:1s]"
+    " offset 1h)"
+)
 _MEMORY = (
     Alert(
         "MemoryFaultsJump",
@@ -202,9 +207,8 @@ _MEMORY = (
     ),
     Alert(
         "MemoryInvariantsJump",
-        f"{gained(series('memtrace.invariants.found'), '1h', 'kind')} > 10 + 3 *"
-        f" last_over_time(({gained(series('memtrace.invariants.found'), '1d', 'kind')} / 24)[1s:1s]"
-        " offset 1h)",
+        f"{_FOUND_IN_AN_HOUR} > 10 + 3 * {_FOUND_PER_HOUR_BEFORE}"
+        f" and on (kind) {series('memtrace.invariants.found')} offset 25h",
         WARNING,
         "0m",
         "Many more {{ $labels.kind }} findings than yesterday",

@@ -230,6 +230,8 @@ def evolution(
         .span(width)
         .height(14)
         .targets([Sql(nodes, "nodes"), Sql(edges, "edges")])
+        .nodes(nodegraph.NodeOptions())
+        .edges(nodegraph.EdgeOptions())
         .override_by_name("id", [_links(links)])
     )
 

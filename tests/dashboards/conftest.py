@@ -6,20 +6,20 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psycopg
-import psycopg.rows
 import pytest
 import yaml
 
 from tests import components, receivers
 from tests.dashboards import grafana
+from tests.dashboards.choices import chosen
 from tests.dashboards.grafana import Window
+from tests.dashboards.sources import Monitored
 from tests.integration.conftest import running as server
 from tests.memtrace_collector.running import VECTORS, Up, eventually, start
 from tests.ports import free_port
@@ -31,45 +31,16 @@ PROMPT = {"MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS": "0.1"}
 FIRST, SECOND = ("overwritten", "omission", "ranked_out"), ("merged_wrong", "stale_retrieved")
 
 
-@dataclass(frozen=True)
-class Monitored:
-    """What the dashboards' data sources are."""
+@pytest.fixture(scope="session")
+def window(monitored: Monitored) -> Window:
+    """From the deploy on: the window before it holds failures, too."""
+    return Window(monitored.deployed, time.time())
 
-    prometheus: str
-    database: str
-    """URL, as Grafana's role."""
-    serving: Up
-    deployed: float = 0.0
-    """When the worker was started anew, in seconds since 1970."""
 
-    def query(self, expression: str, at: float | None = None) -> list[dict[str, Any]]:
-        """What was at a moment, in seconds since 1970, or is now."""
-        return self._ask("query", query=expression, time=time.time() if at is None else at)
-
-    def query_range(self, expression: str, window: Window) -> list[dict[str, Any]]:
-        """What was in the minute until the end of ``window``, one value every second."""
-        start = window.end - 60
-        return self._ask("query_range", query=expression, start=start, end=window.end, step=1)
-
-    def label_values(self, selector: str, label: str) -> list[str]:
-        found: list[str] = self._ask(f"label/{label}/values", **{"match[]": selector})
-        return found
-
-    def rows(self, statement: str) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as reader:
-            return list(reader.execute(statement.encode()).fetchall())
-
-    def exemplars(self, expression: str) -> list[dict[str, Any]]:
-        now = time.time()
-        return self._ask("query_exemplars", query=expression, start=now - 300, end=now)
-
-    def _ask(self, path: str, **parameters: Any) -> Any:
-        response = httpx.get(
-            f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=20, trust_env=False
-        )
-        assert response.status_code == 200, response.text
-        data = response.json()["data"]
-        return data if isinstance(data, list) else data["result"]
+@pytest.fixture(scope="session")
+def values(monitored: Monitored, window: Window) -> dict[str, dict[str, Any]]:
+    """What the variables of each dashboard say, found by their own queries."""
+    return {each.name: chosen(each, monitored, window) for each in grafana.dashboards()}
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +84,9 @@ def _fail(found: Monitored, process: Up, names: Sequence[str]) -> None:
 
 
 def _judge(found: Monitored) -> None:
-    (verdict, *_) = found.serving.ask("/verdicts")
+    """A person confirms the first verdict."""
+    verdicts = found.serving.ask("/verdicts")
+    verdict = next(each for each in verdicts if each["error_type"] == FIRST[0])
     answer = f"{verdict['answer']['traceId']}:{verdict['answer']['spanId']}"
     found.serving.send("/judge", {"answer": answer, "action": "confirm", "by": "anna"})
     seen = "sum(memtrace_judgements_total) == 1"

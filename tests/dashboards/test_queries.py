@@ -3,55 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-import time
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.dashboards import grafana
-from tests.dashboards.conftest import Monitored
-from tests.dashboards.grafana import ALL, Dashboard, Target, Window
+from tests.dashboards.choices import SQL
+from tests.dashboards.grafana import Target, Window
+from tests.dashboards.sources import Monitored
 
 TARGETS = [target for each in grafana.dashboards() for target in each.targets]
-SQL = "grafana-postgresql-datasource"
-
-
-@pytest.fixture(scope="module")
-def window(monitored: Monitored) -> Window:
-    """From the deploy on: the window before it holds failures, too."""
-    return Window(monitored.deployed, time.time())
-
-
-@pytest.fixture(scope="module")
-def values(monitored: Monitored, window: Window) -> dict[str, dict[str, Any]]:
-    """What the variables of each dashboard say, found by their own queries."""
-    return {each.name: chosen(each, monitored, window) for each in grafana.dashboards()}
-
-
-def chosen(board: Dashboard, monitored: Monitored, window: Window) -> dict[str, Any]:
-    found: dict[str, Any] = {"smoothed": "1h", **board.constants}
-    for variable in board.variables:
-        if variable["type"] == "query":
-            found[variable["name"]] = _first_choice(variable, found, monitored, window)
-    return found
-
-
-def _first_choice(
-    variable: Mapping[str, Any], known: Mapping[str, Any], monitored: Monitored, window: Window
-) -> Any:
-    query = variable["query"]
-    if variable["datasource"]["type"] == SQL:
-        rows = monitored.rows(grafana.sql(query, known, window))
-        options = [str(row.get("__value", next(iter(row.values())))) for row in rows]
-    else:
-        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", query).groups()
-        options = monitored.label_values(grafana.promql(selector, known, window), label)
-    assert options, f"the variable {variable['name']} has nothing to choose"
-    if variable.get("current", {}).get("value") == ALL:
-        return variable.get("allValue") or options
-    return options[0]
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=str)
@@ -68,3 +29,49 @@ def test_a_query_returns_data(
         series = monitored.query_range(expression, window)
         found = [value for each in series for value in each["values"]]
     assert any(not math.isnan(float(value)) for _, value in found), expression
+
+
+def test_what_the_windows_count_is_what_happened(
+    monitored: Monitored, window: Window, values: dict[str, dict[str, Any]]
+) -> None:
+    """Three failures before the deploy and two after it, each the first of its type; after it, a
+    person also confirmed one of those before."""
+    panel = grafana.dashboard("memory-health").panel("This window against the one before")
+    counts = [
+        {
+            (row["metric"]["stage"], row["metric"]["type"]): round(float(row["value"][1]))
+            for row in monitored.query(
+                grafana.promql(target["expr"], values["memory-health"], window), window.end
+            )
+            if float(row["value"][1]) > 0
+        }
+        for target in panel["targets"]
+    ]
+    assert counts == [
+        {
+            ("update", "merged_wrong"): 1,
+            ("retrieval", "stale_retrieved"): 1,
+            ("update", "overwritten"): 1,
+        },
+        {
+            ("update", "overwritten"): 1,
+            ("extraction", "omission"): 1,
+            ("retrieval", "ranked_out"): 1,
+        },
+    ]
+
+
+def test_an_exemplar_of_the_verdicts_leads_to_the_trace_of_a_case(
+    monitored: Monitored, window: Window, values: dict[str, dict[str, Any]]
+) -> None:
+    (target,) = grafana.dashboard("failures").panel("Verdicts over time")["targets"]
+    assert target["exemplar"] is True
+    expression = grafana.promql(target["expr"], values["failures"], window)
+    found = {
+        exemplar["labels"]["trace_id"]
+        for series in monitored.exemplars(expression)
+        for exemplar in series["exemplars"]
+    }
+    cases = {r["case_trace"] for r in monitored.rows("SELECT * FROM memtrace_report.failure")}
+    assert len(cases - found) == 0, "and one more, of the revision before a person's"
+    assert len(found - cases) <= 1
