@@ -107,6 +107,7 @@ def test_a_verdict_is_corrected_and_the_correction_is_everywhere(
     expect(panel.get_by_text(NOTE)).to_be_visible()
     expect(panel.get_by_text("said update / overwritten")).to_be_visible()
     axe(page)
+    screenshot(page, "judged")
     (verdict,) = judged.verdicts()
     assert (verdict["method"], verdict["error_type"]) == ("human", "distortion")
     assert verdict["decisive"][0]["spanId"] == hop["span"]["spanId"]

@@ -33,6 +33,13 @@ from memtrace_collector.graph.facts import Operation, OperationKey
 HUMAN = "human"
 CONFIRMED, CORRECTED = "confirmed", "corrected"
 UNKNOWN = "insufficient_evidence"
+_CHANGING = frozenset(
+    (
+        *("distortion", "invented", "overwritten", "merged_wrong", "stale_retrieved"),
+        *("garbled_in_context", "distracted", "wrong_reasoning", "ignored_context", "hallucinated"),
+    )
+)
+"""Types at which something else takes the place of what was right."""
 _QUOTED_NOTE = 300
 Json = dict[str, Any]
 
@@ -206,27 +213,25 @@ def _path(
     decisive: Sequence[Operation],
     named: Sequence[Mapping[str, Any]],
 ) -> list[Json]:
-    """The same way, lost where the person says; what was called decisive and is not, is open."""
-    is_fault = stage in MEMORY_STAGES
-    lost = {
-        op.key: "changed" if each["first_wrong"] else "lost" for op, each in zip(decisive, named)
+    """The same way, lost where the person says; what else was seen at a hop stays seen."""
+    outcomes = {
+        op.key: _outcome(each) if stage in MEMORY_STAGES else ""
+        for op, each in zip(decisive, named)
     }
     told = []
     for hop in hops:
         key = OperationKey(hop["span"]["traceId"], hop["span"]["spanId"]) if hop["span"] else None
-        outcome = "unknown" if hop["decisive"] and is_fault else hop["outcome"]
-        if key is not None and key in lost:
-            here = lost.pop(key)
-            outcome = here if is_fault else hop["outcome"]
-            told.append({**hop, "outcome": outcome, "decisive": True})
-        else:
-            told.append({**hop, "outcome": outcome, "decisive": False})
-    told += [
-        _hop(op, lost[op.key] if is_fault else "unknown")
-        for op in decisive
-        if op.key in lost and op.step in path.KINDS
-    ]
+        at_fault = outcomes.pop(key, None) if key is not None else None
+        outcome = at_fault or hop["outcome"]
+        told.append({**hop, "outcome": outcome, "decisive": at_fault is not None})
+    further = [op for op in decisive if op.key in outcomes and op.step in path.KINDS]
+    told += [_hop(op, outcomes[op.key] or "unknown") for op in further]
     return sorted(told, key=lambda hop: (hop["kind"] in path.LATE, hop["time_ns"]))
+
+
+def _outcome(named: Mapping[str, Any]) -> str:
+    is_changed = named["first_wrong"] or named["error_type"] in _CHANGING
+    return "changed" if is_changed else "lost"
 
 
 def _hop(operation: Operation, outcome: str) -> Json:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import structs
+
 from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.judging.said import CONFIRM, WITHDRAW, Said, corrected
 from memtrace_collector.attribution.work.intake import case_id, queued
 from memtrace_collector.attribution.work.telling import tell_stored
 from memtrace_collector.errors import ConflictError, NotFoundError
 from memtrace_collector.graph.case import Case
+from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.store.base import CaseStore
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 
@@ -40,6 +43,7 @@ class Judging:
             WrongUseError: that cannot be said of this case.
             ConflictError: another revision is current than the one that was looked at.
         """
+        said = self._by_somebody(said)
         current = self._current(case)
         if said.revision not in (0, current["revision"]):
             return self._repeated(case, said, current)
@@ -50,6 +54,12 @@ class Judging:
             return self._repeated(case, said, self._current(case))
         self._count(made, case)
         return made
+
+    def _by_somebody(self, said: Said) -> Said:
+        """Who gives no name is known by the tenant of their token."""
+        if said.by or self._cases.tenant == DEFAULT_TENANT:
+            return said
+        return structs.replace(said, by=self._cases.tenant)
 
     def _made(self, case: Case, said: Said, current: Mapping[str, Any]) -> Json:
         now = self._clock_ns()

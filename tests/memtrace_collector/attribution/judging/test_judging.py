@@ -132,8 +132,9 @@ def test_a_correction_names_other_operations_and_leads_the_path_there(setting: S
     assert verdict["decisive"][0] | _key(first) == verdict["decisive"][0]
     assert (verdict["stage"], verdict["error_type"]) == ("extraction", "distortion")
     assert [hop["span"] for hop in verdict["path"] if hop["decisive"]] == [_key(first)]
-    lost = {hop["outcome"] for hop in verdict["path"] if hop["span"] == _key(setting.deleting)}
-    assert lost == {"unknown"}, "what the machine called decisive is open again"
+    outcomes = {hop["span"]["spanId"]: hop["outcome"] for hop in verdict["path"]}
+    seen = {hop["span"]["spanId"]: hop["outcome"] for hop in setting.first["path"]}
+    assert outcomes == seen | {first.span_id: "changed"}, "what was seen elsewhere stays seen"
     assert verdict["judgement"]["agreement"] == "stage"
     assert verdict["judgement"]["machine"]["error_type"] == "wrongly_deleted"
     assert '"it said Enzo"' in verdict["explanation"]
@@ -331,6 +332,14 @@ def test_a_judgement_is_delivered_though_the_case_is_still_waited_for(setting: S
     assert settling.open_ends(setting.case)
     setting.worker.look()
     assert f"{setting.case_id}/2/case" in setting.rows()
+
+
+def test_who_gives_no_name_is_known_by_the_tenant(setting: Setting) -> None:
+    cases = setting.cases.for_tenant("acme")
+    cases.save_verdict(setting.first, [])
+    judging = Judging(cases, setting.clock)
+    assert judging.judge(setting.case, Said(action="confirm"))["judgement"]["by"] == "acme"
+    assert setting.say("confirm")["judgement"]["by"] == ""
 
 
 def test_an_answer_without_a_verdict_cannot_be_judged(tmp_path: Path, setting: Setting) -> None:
