@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from memtrace_collector.api.explorer.hops import Known, hops_json, key_of, refs_of
@@ -31,6 +32,43 @@ _TOLD_APART = ("path", "evidence", "decisive", "also", "alternatives")
 """Parts of a verdict that the page gets in another form."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Operations by their spans; of those that have gone, what the path says of them."""
+
+    stored: Mapping[OperationKey, Operation]
+    hops: Mapping[OperationKey | None, Json]
+
+    def operation(self, key: OperationKey) -> Operation | None:
+        if key in self.stored:
+            return self.stored[key]
+        hop = self.hops.get(key)
+        if hop is None:
+            return None
+        return Operation(
+            graph_id="",
+            trace_id=key.trace_id,
+            span_id=key.span_id,
+            name=hop["operation"],
+            step="",
+            start_ns=hop["time_ns"],
+            end_ns=hop["time_ns"],
+            service=hop["service"],
+            system=hop["system"],
+        )
+
+    def to_json(self, key: OperationKey | None) -> Json:
+        found = self.operation(key) if key else None
+        return {
+            "span": span_json(key) if key else None,
+            "is_stored": key in self.stored,
+            "operation": found.name if found else "",
+            "service": found.service if found else "",
+            "system": found.system if found else "",
+            "time": time_json(found.start_ns) if found else None,
+        }
+
+
 def failure(stores: Stores, parameters: Parameters) -> Json:
     """One failure by the parameter ``id`` (of its case), in one answer.
 
@@ -52,19 +90,20 @@ def failure(stores: Stores, parameters: Parameters) -> Json:
     operations = _operations(stores.graphs, case, found)
     known = Known(operations, reads_of(case), case.values) if case else Known(operations)
     hops = hops_json(found, known, shown)
+    named = _Named(operations, {key_of(hop["span"]): hop for hop in hops})
     return {
         "verdict": {name: part for name, part in found.items() if name not in _TOLD_APART},
         "is_memory_fault": found["stage"] in MEMORY_STAGES,
-        "headline": _headline(found, operations),
+        "headline": _headline(found, named),
         **_asked(case, found, shown),
         "path": hops,
-        "decisive": [_loss_json(item, operations, shown) for item in found["decisive"]],
-        "also": [_loss_json(item, operations, shown) for item in found["also"]],
+        "decisive": [_loss_json(item, named, shown) for item in found["decisive"]],
+        "also": [_loss_json(item, named, shown) for item in found["also"]],
         "alternatives": [
-            item | {"decisive": [_loss_json(each, operations, shown) for each in item["decisive"]]}
+            item | {"decisive": [_loss_json(each, named, shown) for each in item["decisive"]]}
             for item in found["alternatives"]
         ],
-        "claims": [_claim_json(claim, operations, shown) for claim in found["evidence"]],
+        "claims": [_claim_json(claim, named, shown) for claim in found["evidence"]],
         "revisions": _revisions(stores.cases, found),
         "texts": shown.captured(refs_of(hops)),
     }
@@ -115,10 +154,10 @@ def _named(verdict: Mapping[str, Any]) -> Iterable[OperationKey]:
     yield from filter(None, map(key_of, [*losses, *spans]))
 
 
-def _headline(verdict: Mapping[str, Any], known: Mapping[OperationKey, Operation]) -> str:
+def _headline(verdict: Mapping[str, Any], named: _Named) -> str:
     """One sentence that quotes nothing."""
-    decisive = key_of(next(iter(verdict["decisive"]), None))
-    return without_quotes(verdict, known.get(decisive) if decisive else None)
+    key = key_of(next(iter(verdict["decisive"]), None))
+    return without_quotes(verdict, named.operation(key) if key else None)
 
 
 def _asked(case: Case | None, verdict: Mapping[str, Any], shown: Shown) -> Json:
@@ -177,30 +216,15 @@ def _evidence_json(ref: str, case: Case, shown: Shown) -> Json:
     }
 
 
-def _loss_json(
-    loss: Mapping[str, Any], known: Mapping[OperationKey, Operation], shown: Shown
-) -> Json:
+def _loss_json(loss: Mapping[str, Any], named: _Named, shown: Shown) -> Json:
     change = shown.change(loss["last_right"], loss["first_wrong"])
-    named = _operation_json(key_of(loss), known)
-    return {"stage": loss["stage"], "error_type": loss["error_type"], **named, "change": change}
+    kind = {"stage": loss["stage"], "error_type": loss["error_type"]}
+    return {**kind, **named.to_json(key_of(loss)), "change": change}
 
 
-def _claim_json(
-    claim: Mapping[str, Any], known: Mapping[OperationKey, Operation], shown: Shown
-) -> Json:
+def _claim_json(claim: Mapping[str, Any], named: _Named, shown: Shown) -> Json:
     value = shown.value(claim["ref"]) if claim["ref"] else None
-    return {"says": claim["says"], "value": value, **_operation_json(key_of(claim["span"]), known)}
-
-
-def _operation_json(key: OperationKey | None, known: Mapping[OperationKey, Operation]) -> Json:
-    found = known.get(key) if key else None
-    return {
-        "span": span_json(key) if key else None,
-        "operation": found.name if found else "",
-        "service": found.service if found else "",
-        "system": found.system if found else "",
-        "time": time_json(found.start_ns) if found else None,
-    }
+    return {"says": claim["says"], "value": value, **named.to_json(key_of(claim["span"]))}
 
 
 def _revisions(cases: CaseStore, verdict: Mapping[str, Any]) -> list[Json]:

@@ -215,6 +215,9 @@ def test_a_failure_outlives_its_spans(judged: Judged, cases: SqliteCaseStore) ->
     hop = decisive_hop(found)
     assert hop["operation"] and hop["service"] and hop["time"]
     assert hop["changes"][0]["before"]["state"] == "not captured"
+    (lost,) = found["decisive"]
+    assert (lost["operation"], lost["service"]) == (hop["operation"], hop["service"])
+    assert not lost["is_stored"] and lost["operation"] in found["headline"]
 
 
 def test_earlier_revisions_say_what_changed(judged: Judged) -> None:

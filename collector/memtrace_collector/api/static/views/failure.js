@@ -5,7 +5,7 @@ import { address, link, traceLink } from "../lib/links.js";
 import { between, momentNode } from "../lib/moments.js";
 import { figure, figureOf, sideBySide } from "../lib/values.js";
 import { actions } from "./failure_actions.js";
-import { alternatives, claims, modelCalls, replay, revisions } from "./failure_more.js";
+import { alternatives, claims, modelCalls, operationNode, replay, revisions } from "./failure_more.js";
 import { pathList, whatWasLost } from "./failure_path.js";
 import { judgePanel } from "./judge.js";
 
@@ -78,7 +78,7 @@ function culprit(loss, { path, answer }) {
   return element("div", { class: "culprit", "data-outcome": "lost" },
     element("p", { class: "row" },
       element("span", { class: "tag solid" }, "decisive"),
-      element("a", { class: "operation-name", href: address("operation", [spanText(loss.span)]) }, loss.operation || "operation"),
+      operationNode(loss, "operation-name"),
       element("span", {}, [loss.service, loss.system].filter(Boolean).join(" · ")),
       momentNode(loss.time),
       before ? element("span", {}, `${before} before the answer`) : null,
@@ -117,8 +117,10 @@ function links({ verdict, answer }) {
     element("ul", { class: "plain-list" },
       element("li", {}, traceLink(answer.span, "the answer in Jaeger")),
       trace ? element("li", {}, traceLink(trace, "the case trace in Jaeger")) : null,
-      element("li", {}, graph("ancestry", "what the answer rests on, as a graph")),
-      element("li", {}, graph("case", "the whole case, as a graph")),
-      element("li", {}, element("a", { href: address("why", [span]) }, "what was considered for the answer"))),
+      answer.is_stored ? [
+        element("li", {}, graph("ancestry", "what the answer rests on, as a graph")),
+        element("li", {}, graph("case", "the whole case, as a graph")),
+        element("li", {}, element("a", { href: address("why", [span]) }, "what was considered for the answer")),
+      ] : null),
     quiet("Graph ", code(verdict.graph_id)));
 }

@@ -12,10 +12,16 @@ function section(title, ...content) {
   return element("section", { class: "panel" }, element("h3", {}, title), content);
 }
 
+export function operationNode(item, name = "") {
+  const text = item.operation || "an operation";
+  if (!item.is_stored) return element("span", { class: name }, text);
+  return element("a", { class: name, href: address("operation", [spanText(item.span)]) }, text);
+}
+
 function operation(item) {
   if (!item.span) return null;
   return [
-    element("a", { href: address("operation", [spanText(item.span)]) }, item.operation || "an operation"),
+    operationNode(item),
     [item.service, item.system].filter(Boolean).map((name) => ` · ${name}`).join(""), " ",
     traceLink(item.span, "in Jaeger"),
   ];
