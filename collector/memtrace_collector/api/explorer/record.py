@@ -36,6 +36,8 @@ MAX_CHECKED = 1_000
 """Of the operations that met the record, the last that are looked at for broken invariants."""
 MAX_FINDINGS = 50
 WRONG, NEEDED = "wrong", "needed"
+_WRITTEN = frozenset(("update", "deletion"))
+"""Stages at which a record that was right was made wrong."""
 
 
 class _Role(NamedTuple):
@@ -217,8 +219,11 @@ def _roles(
     wrote = {write.operation.key for write in writes}
     roles = {}
     for verdict in verdicts:
+        carried = (
+            ("first_wrong", "last_right") if verdict["stage"] in _WRITTEN else ("first_wrong",)
+        )
         is_wrong = wrote.intersection(decisive_keys(verdict)) or (
-            record_name in _carriers(verdict, "first_wrong")
+            record_name in _carriers(verdict, *carried)
         )
         span = verdict["answer"]
         key = OperationKey(span["traceId"], span["spanId"])

@@ -264,18 +264,20 @@ class _Asked:
     ) -> Told:
         reworded = list(_reworded(match, writes, {current.version}))
         says = [*reworded, _whole(state(writes, self._case.answer.start_ns))]
-        for read in self._reads:
-            operation = read.operation
-            says.append(
-                Sentence(f"{operation.name} did not consider it; {_bar(operation)}.", operation.key)
-            )
-        if not self._reads:
-            says.append(Sentence("No search was recorded for this answer."))
-        last = self._reads[-1].operation.delivered[-MAX_FOUND:] if self._reads else ()
-        outcome = NOT_CONSIDERED if self._reads else NOT_SEARCHED
+        operations = [read.operation for read in self._reads]
+        searches = [item for item in operations if graph_id in (item.graph_id, *item.reads)]
+        for item in operations:
+            missed = f"did not consider it; {_bar(item)}"
+            if item not in searches:
+                missed = f"searched {item.graph_id}, where it is not"
+            says.append(Sentence(f"{item.name} {missed}.", item.key))
+        if not searches:
+            says.append(Sentence(f"No search of {graph_id} was recorded for this answer."))
+        beaten_by = searches[-1].delivered[-MAX_FOUND:] if searches else ()
+        outcome = NOT_CONSIDERED if searches else NOT_SEARCHED
         if reworded:
             outcome = REPLACED
-        return Told(match.record, current.version, graph_id, outcome, tuple(says), last)
+        return Told(match.record, current.version, graph_id, outcome, tuple(says), beaten_by)
 
     def _tell_elsewhere(self, match: _Match) -> Told:
         for graph_id in self._others()[:MAX_OTHER_GRAPHS]:

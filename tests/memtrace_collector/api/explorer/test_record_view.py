@@ -71,6 +71,7 @@ def test_a_version_says_what_changed_who_wrote_it_from_what_and_whom_it_broke(
     assert {each["id"] for version in versions for each in version["broke"]} == {verdict["id"]}
     assert found["answers"]["failed"] == 1
     assert found["answers"]["items"][0]["verdict"]["error_type"] == "overwritten"
+    assert found["answers"]["items"][0]["role"] == "wrong"
 
 
 def test_a_reader_has_rank_and_score_and_a_cut_candidate_its_reason(

@@ -79,6 +79,19 @@ def test_what_was_stored_and_never_considered_says_both() -> None:
     assert "search_memory did not consider it" in text(told)
 
 
+def test_a_search_of_another_graph_is_no_search_that_missed_it() -> None:
+    script = Script()
+    script.remember("Enzo cuts her hair.")
+    script.ask("Who cuts her hair?")
+    other = script.retrieve("doc:handbook:1@0123456789ab", graph="corpus:handbook")
+    script.answer("Nobody.", script.assemble())
+    told = only(script, RECORD)
+    assert told.outcome == "not_searched"
+    assert "search_memory searched corpus:handbook, where it is not." in text(told)
+    assert "No search of user:test was recorded" in text(told)
+    assert other.key in {line.operation for line in told.says}
+
+
 def test_an_overwritten_text_is_told_from_what_the_record_held_then() -> None:
     script = Script()
     _, other = script.remember("She likes tea.", record="2")

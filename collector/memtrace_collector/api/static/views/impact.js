@@ -53,7 +53,7 @@ function records({ records: ids, stored }) {
     copyable(ids),
     table("Each with its last version that came of it", ["Record", "What it says", "Came by", "State"], stored.items.map((item) => [
       element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record),
-      [text(item), item.versions > 1 ? quiet(`${item.versions} versions`) : null],
+      [text(item), item.versions > 1 ? aside(`${item.versions} versions`) : null],
       chain(item.chain),
       item.is_deleted ? tag("deleted already", "unknown") : tag("stored", "changed"),
     ])),
@@ -91,7 +91,7 @@ function answers(given) {
   return element("section", { "aria-labelledby": "answers" },
     element("h3", { id: "answers" }, `Answers given from it (${given.total.toLocaleString("en")})`),
     table("Newest first", ["Answer", "Verdict", "Came by", "When"], given.items.map((item) => [
-      [link(saidIn(item), "answer", spanText(item.span)), item.question ? quiet(`asked: ${flat(item.question.text, 140)}`) : null],
+      [link(saidIn(item), "answer", spanText(item.span)), item.question ? aside(`asked: ${flat(item.question.text, 140)}`) : null],
       judgement(item),
       chain(item.chain),
       [timeNode(item.time_ns), " ", trace(item.span)],
@@ -103,10 +103,12 @@ function kind({ kind: name, total, items }) {
   return element("details", { class: "kind-of", open: name === "fact" },
     element("summary", {}, element("h3", {}, `${KINDS[name]} (${total.toLocaleString("en")})`)),
     table(`${KINDS[name]}, oldest first`, ["What it says", "Made by", "Came by"], items.map((item) => [
-      text(item), [operation(item), " ", trace(item.span), quiet(timeNode(item.time_ns))], chain(item.chain),
+      text(item), [operation(item), " ", trace(item.span), aside(timeNode(item.time_ns))], chain(item.chain),
     ])),
     left({ total, items }));
 }
+
+const aside = (...content) => element("div", { class: "quiet" }, content);
 
 const text = (item) => item.text ? element("span", { class: "text" }, flat(item.text.text, 240)) : element("span", { class: "quiet" }, "Text not captured.");
 
