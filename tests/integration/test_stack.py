@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -20,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests import components
 from tests.contract import scenarios
-from tests.demo_run import ROOT, run_demo
+from tests.demo_run import COMMAND, ROOT, run_demo
 from tests.integration.conftest import Jaeger, eventually, get
 from tests.integration.sending import spans_apart
 from tests.integration.stack import Stack
@@ -221,6 +222,29 @@ def test_prometheus_reaches_every_target_that_its_configuration_names(installati
         for target in group["targets"]
     ]
     assert sorted(targets) == sorted(named)
+
+
+def test_doctor_finds_an_installation_of_separate_roles_in_order(installation):
+    stack = installation.stack
+    ports = {
+        "MEMTRACE_GRPC_PORT": str(stack.port("process", 4317)),
+        "MEMTRACE_HTTP_PORT": str(stack.port("process", 4318)),
+        "MEMTRACE_API_PORT": str(stack.port("process", 4319)),
+        "MEMTRACE_HOST": "127.0.0.1",
+    }
+    done = subprocess.run(
+        [*COMMAND, "doctor", "--config", stack.folder / "memtrace.yaml", "--format", "json"],
+        env={**os.environ, **stack.environment("process"), **ports},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checks = {check["check"]: check for check in json.loads(done.stdout)}
+    assert done.returncode == 0, done.stdout
+    assert checks["report views"]["says"] == "read by memtrace_reader"
+    assert "process running" in checks["http port"]["says"]
+    assert {checks[name]["state"] for name in ("store", "forward", "forward query")} == {"ok"}
+    assert "localhost:16686" in checks["links to traces"]["says"]
 
 
 def test_dashboards_may_read_the_report_views_and_nothing_else(installation):

@@ -23,7 +23,14 @@ from memtrace_collector.errors import EXIT_UNREACHABLE, MemtraceError
 from memtrace_collector.log import reader
 from memtrace_collector.log.position import START
 from memtrace_collector.runtime.logless import LoglessData
-from memtrace_collector.runtime.owner import LOCK_FILE, Ownership, read_owner, try_own
+from memtrace_collector.runtime.owner import (
+    LOCK_FILE,
+    Owner,
+    Ownership,
+    read_owner,
+    try_own,
+)
+from memtrace_collector.runtime.stores import report_readers
 from memtrace_collector.store import queue
 
 OK, WARNING, FINDING, UNREACHABLE, DAMAGED = "ok", "warning", "finding", "unreachable", "damaged"
@@ -55,13 +62,13 @@ def run(config: Config, environment: Mapping[str, str]) -> Iterator[Check]:
     yield from _packages()
     yield _sqlite(sqlite3.sqlite_version_info)
     if is_database(config.store):
-        yield _shared_store(config.store)
+        yield from _shared_store(config.store)
     else:
         yield from _store(Path(config.store))
     yield from _access(config)
-    yield from _ports(config)
-    if config.forward.url:
-        yield _endpoint("forward", config.forward.url)
+    log = environment.get("MEMTRACE_LOG") if is_database(config.store) else config.store
+    yield from _ports(config, read_owner(Path(log)) if log else None)
+    yield from _beyond(config)
     if environment.get("OPENAI_BASE_URL"):
         yield _endpoint("model", environment["OPENAI_BASE_URL"])
     yield _digest_key(environment)
@@ -97,14 +104,21 @@ def _sqlite(version: tuple[int, int, int]) -> Check:
     )
 
 
-def _shared_store(url: str) -> Check:
+def _shared_store(url: str) -> Iterator[Check]:
     try:
         with contextlib.closing(LoglessData(url)) as data:
             graphs = len(data.facts.graphs())
+        readers = report_readers(url)
     except MemtraceError as error:
         state = UNREACHABLE if error.exit_code == EXIT_UNREACHABLE else FINDING
-        return Check("store", state, str(error))
-    return Check("store", OK, f"the database answers; it holds {graphs} graphs")
+        yield Check("store", state, str(error))
+        return
+    yield Check("store", OK, f"the database answers; it holds {graphs} graphs")
+    if readers:
+        yield Check("report views", OK, f"read by {', '.join(readers)}")
+    else:
+        hint = "SELECT memtrace_report.allow('…') lets a role in, for the dashboards"
+        yield Check("report views", WARNING, f"nobody but their owner may read them; {hint}")
 
 
 def _store(folder: Path) -> Iterator[Check]:
@@ -235,8 +249,7 @@ def _access(config: Config) -> Iterator[Check]:
             yield Check("tls", OK, config.tls.certificate)
 
 
-def _ports(config: Config) -> Iterator[Check]:
-    owner = read_owner(Path(config.store))
+def _ports(config: Config, owner: Owner | None) -> Iterator[Check]:
     server = config.server
     for name in ("grpc_port", "http_port", "api_port"):
         port = getattr(server, name)
@@ -245,7 +258,7 @@ def _ports(config: Config) -> Iterator[Check]:
             ours = owner is not None and owner.api and _answers(owner.api)
             state = OK if ours else FINDING
             says = f"{server.host}:{port} is taken" + (
-                f", with memtrace-otel up running (process {owner.pid})"
+                f", with memtrace-otel {owner.command} running (process {owner.pid})"
                 if ours and owner
                 else f"; end what holds it or choose another --{name.replace('_', '-')}"
             )
@@ -259,6 +272,22 @@ def _is_free(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def _beyond(config: Config) -> Iterator[Check]:
+    """Where things go on to, and whether the page can link there."""
+    for name, url in (
+        ("forward", config.forward.url),
+        ("forward query", config.forward.query_url),
+        ("telemetry", config.telemetry.otlp_url),
+    ):
+        if url:
+            yield _endpoint(name, url)
+    if config.explorer.trace_url:
+        yield Check("links to traces", OK, config.explorer.trace_url)
+    elif config.forward.url:
+        says = "explorer.trace_url is not set: nothing on the page leads to where traces are"
+        yield Check("links to traces", WARNING, says)
 
 
 def _endpoint(name: str, url: str) -> Check:

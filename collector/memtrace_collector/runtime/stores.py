@@ -24,6 +24,7 @@ WRITER_CACHE_KIB = 64 * 1024
 below 300 MB together."""
 _FACTS = "memtrace_collector.store.postgres.facts"
 _CASES = "memtrace_collector.store.postgres.cases"
+_READERS = "memtrace_collector.store.postgres.report_readers"
 _DRIVER = "psycopg"
 HINT = 'a postgresql:// store needs its driver: pip install "memtrace-otel[postgres]"'
 
@@ -59,6 +60,17 @@ def open_cases(folder: Path | None, database: str = "") -> CaseStore:
         cases: CaseStore = _load(_CASES).PostgresCaseStore(database, log_id=_log_id(folder))
         return cases
     return SqliteCaseStore(folder / CASES_FILE)
+
+
+def report_readers(database: str) -> tuple[str, ...]:
+    """Roles of a database, besides its owner, that may read the views for dashboards.
+
+    Raises:
+        WrongUseError: the driver is not installed.
+        UnreachableError: nobody answers there.
+    """
+    roles: tuple[str, ...] = _load(_READERS).report_readers(database)
+    return roles
 
 
 def _log_id(folder: Path | None) -> str:
