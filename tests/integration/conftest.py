@@ -114,10 +114,11 @@ def up(folder: Path, *arguments: str) -> Iterator[Up]:
 
 @dataclass(frozen=True)
 class Jaeger:
-    """A running Jaeger v2 with its storage in memory."""
+    """A running Jaeger v2."""
 
     otlp_http: str
     query: str
+    pid: int = 0
 
     def trace(self, trace_id: str) -> dict[str, Any] | None:
         """The trace in the form of the page's own API, None when it is not there."""
@@ -133,16 +134,56 @@ class Jaeger:
         return [s for s in trace["spans"] if s["operationName"] == name] if trace else []
 
 
+def send(jaeger: Jaeger, request: bytes) -> None:
+    """One OTLP trace request over HTTP, straight to it."""
+    httpx.post(
+        f"{jaeger.otlp_http}/v1/traces",
+        content=request,
+        headers={"content-type": "application/x-protobuf"},
+        timeout=60,
+        trust_env=False,
+    ).raise_for_status()
+
+
+def tags(span: dict[str, Any]) -> dict[str, Any]:
+    """Of a span in the form of the page's own API."""
+    return {tag["key"]: tag["value"] for tag in span["tags"]}
+
+
+def links(span: dict[str, Any]) -> list[dict[str, str]]:
+    """Where a span's links lead; its parent is no link."""
+    return [
+        {"traceId": ref["traceID"], "spanId": ref["spanID"]}
+        for ref in span["references"]
+        if ref["refType"] != "CHILD_OF"
+    ]
+
+
+def parent(span: dict[str, Any]) -> dict[str, str] | None:
+    found = [ref for ref in span["references"] if ref["refType"] == "CHILD_OF"]
+    return {"traceId": found[0]["traceID"], "spanId": found[0]["spanID"]} if found else None
+
+
 @contextmanager
-def jaeger_server(folder: Path) -> Iterator[Jaeger]:
+def jaeger_server(
+    folder: Path, *, on_disk: Path | None = None, max_traces: int = 100_000
+) -> Iterator[Jaeger]:
+    """Jaeger with the configuration of this repository, its log in ``folder``.
+
+    ``on_disk``: keeps its traces there, and not in memory, where there is room for ``max_traces``.
+    """
     ports = {
         name: f"127.0.0.1:{free_port()}"
         for name in ("QUERY_HTTP", "QUERY_GRPC", "OTLP_GRPC", "OTLP_HTTP", "HEALTH")
     }
-    command = [str(components.jaeger()), "--config", "dashboards/jaeger.yaml"]
     environment = {f"JAEGER_{name}": address for name, address in ports.items()}
-    with running(command, folder / "jaeger.log", **environment):
-        found = Jaeger(f"http://{ports['OTLP_HTTP']}", f"http://{ports['QUERY_HTTP']}")
+    environment["JAEGER_MAX_TRACES"] = str(max_traces)
+    command = [str(components.jaeger()), "--config", "dashboards/jaeger.yaml"]
+    if on_disk is not None:
+        command += ["--config", "dashboards/jaeger-badger.yaml"]
+        environment["JAEGER_BADGER"] = str(on_disk)
+    with running(command, folder / "jaeger.log", **environment) as process:
+        found = Jaeger(f"http://{ports['OTLP_HTTP']}", f"http://{ports['QUERY_HTTP']}", process.pid)
         eventually(lambda: get(f"{found.query}/api/services"), "Jaeger's API")
         yield found
 

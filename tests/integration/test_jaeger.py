@@ -10,7 +10,7 @@ import pytest
 
 from memtrace_collector.demo.cases import questions
 from tests.contract import scenarios
-from tests.integration.conftest import DemoRun, Jaeger, eventually, up
+from tests.integration.conftest import DemoRun, Jaeger, eventually, links, parent, tags, up
 
 PLANTED = [question.id for question in questions() if question.planted]
 ELSEWHERE = [q.id for q in questions() if q.planted and q.planted.step in ("extract", "decide")]
@@ -25,29 +25,11 @@ def _case(demo: DemoRun, case_id: str) -> dict[str, Any]:
     return next(case for case in demo.cases if case["id"] == case_id)
 
 
-def _tags(span: dict[str, Any]) -> dict[str, Any]:
-    return {tag["key"]: tag["value"] for tag in span["tags"]}
-
-
-def _parent(span: dict[str, Any]) -> dict[str, str] | None:
-    found = [ref for ref in span["references"] if ref["refType"] == "CHILD_OF"]
-    return {"traceId": found[0]["traceID"], "spanId": found[0]["spanID"]} if found else None
-
-
-def _links(span: dict[str, Any]) -> list[dict[str, str]]:
-    """Where the span's links lead; its parent is no link."""
-    return [
-        {"traceId": ref["traceID"], "spanId": ref["spanID"]}
-        for ref in span["references"]
-        if ref["refType"] != "CHILD_OF"
-    ]
-
-
 def _verdict_span(jaeger: Jaeger, case: dict[str, Any]) -> dict[str, Any]:
     found = [
         span
         for span in jaeger.spans_named(case["answer"]["traceId"], "memtrace.attribution")
-        if _parent(span) == case["answer"]
+        if parent(span) == case["answer"]
     ]
     assert len(found) == 1
     return found[0]
@@ -59,11 +41,11 @@ def test_the_verdict_stands_in_the_failing_trace_as_a_child_of_the_answer(
     jaeger, forwarded_demo, case_id
 ):
     case = _case(forwarded_demo, case_id)
-    tags = _tags(_verdict_span(jaeger, case))
-    assert tags["memtrace.attribution.stage"] == case["planted"]["stage"]
-    assert tags["memtrace.attribution.type"] == case["planted"]["error_type"]
-    assert tags["memtrace.cause.trace_id"] == case["planted"]["operation"]["traceId"]
-    assert tags["otel.status_code"] == "ERROR"
+    says = tags(_verdict_span(jaeger, case))
+    assert says["memtrace.attribution.stage"] == case["planted"]["stage"]
+    assert says["memtrace.attribution.type"] == case["planted"]["error_type"]
+    assert says["memtrace.cause.trace_id"] == case["planted"]["operation"]["traceId"]
+    assert says["otel.status_code"] == "ERROR"
 
 
 @pytest.mark.parametrize("case_id", ELSEWHERE)
@@ -73,9 +55,9 @@ def test_the_verdicts_link_leads_to_the_decisive_span_in_another_trace(
     case = _case(forwarded_demo, case_id)
     cause = case["planted"]["operation"]
     assert cause["traceId"] != case["answer"]["traceId"]
-    assert cause in _links(_verdict_span(jaeger, case))
+    assert cause in links(_verdict_span(jaeger, case))
     decisive = jaeger.span(cause["traceId"], cause["spanId"])
-    assert _tags(decisive)["memtrace.step"] in ("extract", "decide")
+    assert tags(decisive)["memtrace.step"] in ("extract", "decide")
 
 
 @pytest.mark.fault("F37")
@@ -88,18 +70,18 @@ def test_the_case_trace_tells_the_path_hop_by_hop(jaeger, forwarded_demo, case_i
     assert len(roots) == 1
     root = {"traceId": roots[0]["traceID"], "spanId": roots[0]["spanID"]}
     assert len(hops) == len(case["verdict"]["path"]) >= 2
-    assert all(_parent(hop) == root for hop in hops)
-    told = [_tags(hop)["memtrace.hop.outcome"] for hop in hops]
+    assert all(parent(hop) == root for hop in hops)
+    told = [tags(hop)["memtrace.hop.outcome"] for hop in hops]
     assert set(told) <= {"kept", "changed", "lost", "unknown"}
-    failing = [hop for hop in hops if _tags(hop).get("otel.status_code") == "ERROR"]
-    assert [case["planted"]["operation"] in _links(hop) for hop in failing] == [True]
+    failing = [hop for hop in hops if tags(hop).get("otel.status_code") == "ERROR"]
+    assert [case["planted"]["operation"] in links(hop) for hop in failing] == [True]
 
 
 def test_a_right_answers_verdict_is_no_error(jaeger, forwarded_demo):
     for question in questions():
         if question.planted is None:
             span = _verdict_span(jaeger, _case(forwarded_demo, question.id))
-            assert "otel.status_code" not in _tags(span)
+            assert "otel.status_code" not in tags(span)
 
 
 def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarded_demo):
@@ -107,7 +89,7 @@ def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarde
     prompt = jaeger.span(answer["traceId"], answer["spanId"])
     searches = [
         span
-        for link in _links(prompt)
+        for link in links(prompt)
         for span in [jaeger.span(link["traceId"], link["spanId"])]
         if span and span["operationName"].startswith("search_memory")
     ]
@@ -115,9 +97,9 @@ def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarde
     writers = [
         jaeger.span(link["traceId"], link["spanId"])
         for search in searches
-        for link in _links(search)
+        for link in links(search)
     ]
-    steps = {_tags(writer)["memtrace.step"] for writer in writers if writer}
+    steps = {tags(writer)["memtrace.step"] for writer in writers if writer}
     assert steps & {"create", "update"}
 
 
@@ -125,7 +107,7 @@ def test_a_search_is_linked_to_the_writers_of_what_it_delivered(jaeger, forwarde
 def test_captured_content_is_not_forwarded(jaeger, forwarded_demo):
     for case in forwarded_demo.cases:
         trace = jaeger.trace(case["answer"]["traceId"])
-        assert not any("memtrace.values" in _tags(span) for span in trace["spans"])
+        assert not any("memtrace.values" in tags(span) for span in trace["spans"])
 
 
 @pytest.mark.fault("F38")

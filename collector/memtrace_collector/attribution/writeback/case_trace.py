@@ -61,6 +61,7 @@ def _hop(told: Told, number: int, hop: Mapping[str, Any]) -> Span:
     start = told.now_ns + number * HOP_NS
     is_at_fault = told.is_fault and hop["decisive"]
     key = span_key(hop["span"]) if hop["span"] else None
+    op = told.operations.get(key) if key else None
     return Span(
         trace_id=bytes.fromhex(told.root.trace_id),
         span_id=bytes.fromhex(identity.hop_span_id(told.case_id, told.revision, number)),
@@ -79,6 +80,7 @@ def _hop(told: Told, number: int, hop: Mapping[str, Any]) -> Span:
                 semconv.MEMTRACE_HOP_TIME: spans.rfc3339(hop["time_ns"]),
                 semconv.MEMTRACE_HOP_RECORD: hop["record"],
                 semconv.MEMTRACE_HOP_VERSIONS: hop["versions"],
+                semconv.MEMTRACE_GRAPH_ID: op.graph_id if op else None,
                 semconv.MEMTRACE_HOP_TRACE_ID: key and key.trace_id,
                 semconv.MEMTRACE_HOP_SPAN_ID: key and key.span_id,
                 semconv.MEMTRACE_CASE_ID: told.case_id,

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
@@ -58,6 +59,20 @@ def test_a_hop_says_where_and_when_it_really_was() -> None:
     assert {hop.service for hop in hops} == {"writer", "reader"}
     assert hops[0].says["memtrace.hop.time"].startswith("2026-01-01T")
     assert hops[-1].says["memtrace.hop.time"].startswith("2026-01-21T")
+
+
+def test_a_hop_in_another_graph_says_in_which() -> None:
+    verdict, script = case()
+    shared = [
+        structs.replace(op, graph_id="team:shared") if op.step == "create" else op
+        for op in script.operations
+    ]
+    script.operations[:] = shared
+    _, *hops = _case_trace(verdict, script)
+    graphs = {hop.says["memtrace.hop.kind"]: hop.says["memtrace.graph.id"] for hop in hops}
+    assert graphs["evidence"] == "user:test"
+    (created,) = [hop for hop in hops if hop.says["memtrace.hop.operation"] == "create_memory"]
+    assert created.says["memtrace.graph.id"] == "team:shared"
 
 
 def test_only_the_decisive_hop_is_red() -> None:
