@@ -15,6 +15,7 @@ CONTENT_ATTRIBUTES = frozenset(
         semconv.MEMTRACE_EXPECTED,
         semconv.MEMTRACE_EVIDENCE,
         semconv.MEMTRACE_FLAG_REASON,
+        semconv.MEMTRACE_JUDGEMENT_NOTE,
         semconv.GEN_AI_MEMORY_QUERY_TEXT,
         semconv.GEN_AI_MEMORY_RECORDS,
         semconv.GEN_AI_RETRIEVAL_QUERY_TEXT,

@@ -209,6 +209,18 @@ def test_erasing_a_graph_leaves_nothing_of_what_was_said_about_it(
     assert ask("verdicts", "--history") == []
 
 
+def test_erasing_a_graph_takes_the_label_that_was_imported_with_a_case(
+    ask: Answer, tmp_path: Path, corrected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("bench", "export", "--out", tmp_path / "judged")
+    elsewhere = tmp_path / "elsewhere"
+    monkeypatch.setenv("MEMTRACE_STORE", str(elsewhere))
+    ask("import", *(tmp_path / "judged").iterdir())
+    assert NOTE.encode() in everything(elsewhere)
+    assert ask("erase", "user:overwritten", "--yes")["left"] == {}
+    assert NOTE.encode() not in everything(elsewhere)
+
+
 def test_a_rebuild_judges_anew_and_leaves_what_a_person_said(
     ask: Answer, run: Run, corrected: Any
 ) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from memtrace_collector.attribution.judging import judged
+from memtrace_collector.attribution.judging import judged, label
 from memtrace_collector.attribution.judging.said import Said
 from memtrace_collector.attribution.work.superseding import stored_form
+from memtrace_collector.processor.redaction import remove_content
 from tests.memtrace_collector.attribution.scripts import Script
 from tests.memtrace_collector.attribution.writeback.kit import CASE_ID, case, spans, written
 
@@ -61,3 +62,13 @@ def test_a_machines_verdict_names_no_person() -> None:
     verdict, script = case()
     (in_trace,) = spans(written(verdict, script)[f"{CASE_ID}/1/attribution"])
     assert not any(name.startswith("memtrace.judgement") for name in in_trace.says)
+
+
+@pytest.mark.fault("F35")
+def test_the_label_of_an_imported_case_is_sent_on_without_its_note() -> None:
+    verdict, _ = corrected()
+    request = label.request(verdict)
+    (span,) = request.resource_spans[0].scope_spans[0].spans
+    assert remove_content(span)
+    assert NOTE.encode() not in request.SerializeToString()
+    assert verdict["judgement"]["by"].encode() in request.SerializeToString()
