@@ -46,8 +46,11 @@ class Judged:
         return f"#/failure/{self.verdict['id']}"
 
     def verdicts(self) -> Any:
-        """What `verdicts --format json` prints."""
-        line = command("verdicts", "--format", "json", "--store", str(self.store))
+        """What `verdicts --format json` prints of this failure's graph."""
+        line = command(
+            *("verdicts", "--format", "json", "--store", str(self.store)),
+            *("--graph", self.verdict["graph_id"]),
+        )
         done = subprocess.run(
             line, check=True, capture_output=True, text=True, env=environment(), timeout=60
         )
@@ -58,17 +61,25 @@ class Judged:
             return {row[0] for row in cases.execute("SELECT id FROM outbox")}
 
 
-@pytest.fixture
-def judged(tmp_path: Path) -> Iterator[Judged]:
-    store = tmp_path / "store"
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Up, Path, list[Any]]]:
+    """A failure for each test, in one `up`."""
+    store = tmp_path_factory.mktemp("judged") / "store"
     up = start_up(store, "--forward", f"http://127.0.0.1:{ports.free_port()}")
     try:
-        up.post((VECTORS / "overwritten.otlp.json").read_bytes())
-        eventually(lambda: bool(up.ask("/verdicts")), "the verdict")
-        (verdict,) = up.ask("/verdicts")
-        yield Judged(up, store, verdict)
+        for name in ("overwritten", "merged_wrong", "wrongly_deleted"):
+            up.post((VECTORS / f"{name}.otlp.json").read_bytes())
+        eventually(lambda: len(up.ask("/verdicts")) == 3, "the verdicts")
+        yield up, store, up.ask("/verdicts")
     finally:
         up.stop()
+
+
+@pytest.fixture
+def judged(request: pytest.FixtureRequest, three: tuple[Up, Path, list[Any]]) -> Judged:
+    """The failure of the type that the test names."""
+    up, store, verdicts = three
+    return Judged(up, store, next(each for each in verdicts if each["error_type"] == request.param))
 
 
 def _panel(page: Page) -> Locator:
@@ -83,6 +94,7 @@ def _opened(page: Page, judged: Judged) -> Locator:
     return panel
 
 
+@pytest.mark.parametrize("judged", ["overwritten"], indirect=True)
 def test_a_verdict_is_corrected_and_the_correction_is_everywhere(
     page: Page, judged: Judged, axe: Callable[[Page], None], screenshot: Shoot
 ) -> None:
@@ -117,6 +129,7 @@ def test_a_verdict_is_corrected_and_the_correction_is_everywhere(
     eventually(lambda: rows <= judged.outbox(), "the rows of the judgement in the outbox")
 
 
+@pytest.mark.parametrize("judged", ["merged_wrong"], indirect=True)
 def test_a_confirmation_is_made_by_keyboard_and_withdrawn(page: Page, judged: Judged) -> None:
     judged.explorer.open(page, judged.address)
     panel = _panel(page)
@@ -136,6 +149,7 @@ def test_a_confirmation_is_made_by_keyboard_and_withdrawn(page: Page, judged: Ju
     assert (verdict["revision"], verdict["method"]) == (3, "rules")
 
 
+@pytest.mark.parametrize("judged", ["wrongly_deleted"], indirect=True)
 def test_who_was_overtaken_is_told_and_shown_what_stands(browser: Browser, judged: Judged) -> None:
     with watched_page(browser, may_fail=re.compile("409")) as page:
         panel = _opened(page, judged)
