@@ -162,8 +162,8 @@ class Watch:
             wal=_size(self._store, "*-wal"),
             log=_size(self._store / "log", "*.log"),
             store=_size(self._store, "*.db"),
-            lag=metrics.get("memtrace_projection_lag", 0.0) / _MB,
-            forward_lag=metrics.get("memtrace_forward_lag", 0.0) / _MB,
+            lag=metrics.get("memtrace_projection_lag_bytes", 0.0) / _MB,
+            forward_lag=metrics.get("memtrace_forward_lag_bytes", 0.0) / _MB,
             ack_p50=_percentile(latencies, 0.5),
             ack_p99=_percentile(latencies, 0.99),
             ack_max=_percentile(latencies, 1.0),
@@ -173,7 +173,7 @@ class Watch:
 
     def lag(self) -> float:
         """MB of the log that are not projected yet."""
-        return self._metrics().get("memtrace_projection_lag", 0.0) / _MB
+        return self._metrics().get("memtrace_projection_lag_bytes", 0.0) / _MB
 
     def _cpu(self, name: str, now: Taken, seconds: float) -> float:
         before = self._before.get(name, now)

@@ -147,7 +147,8 @@ class Running:
     def is_done(self, verdicts: int) -> bool:
         """Everything projected, forwarded, judged and delivered."""
         now = self.metrics()
-        behind = _sum(now, "memtrace_projection_lag") + _sum(now, "memtrace_forward_lag")
+        lags = ("memtrace_projection_lag_bytes", "memtrace_forward_lag_bytes")
+        behind = sum(_sum(now, name) for name in lags)
         pending = _sum(now, "memtrace_outbox_depth", 'state="pending"')
         return not behind and not pending and len(self.ask("/verdicts")) >= verdicts
 

@@ -38,7 +38,7 @@ STEP = one_of(
     "add ingest extract decide create update delete consolidate rewrite retrieve rerank assemble"
     " answer judge flag farewell"
 )
-SIGNAL = one_of("traces logs metrics")
+SIGNAL = one_of("traces logs")
 STAGE = one_of("ingest extraction update deletion retrieval assembly response not_memory unknown")
 TYPE = one_of(
     "never_told lost_at_ingest wrong_graph omission distortion invented not_stored not_updated"

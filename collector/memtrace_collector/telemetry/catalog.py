@@ -28,7 +28,7 @@ _COMING_IN = (
     counter(
         "memtrace.receiver.accepted",
         "{item}",
-        "Spans, log records and data points that were acknowledged.",
+        "Spans and log records that were acknowledged.",
         signal=values.SIGNAL,
     ),
     counter(
@@ -248,11 +248,6 @@ _ATTRIBUTION = (
         " how far they agree.",
         stage=values.STAGE,
         agreement=one_of("confirmed operation type stage"),
-    ),
-    counter(
-        "memtrace.judgements.outdated",
-        "{verdict}",
-        "New findings about answers that a person judged; they stand beside that judgement.",
     ),
     counter(
         "memtrace.replays",
