@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from memtrace_collector.api.explorer.judged import judgements
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, part, text_json
@@ -16,7 +16,9 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.answered import AS_THEY_ARE, Found
 from memtrace_collector.graph.questions.operations import Named, operation
 from memtrace_collector.graph.questions.shapes import operation_json, parse_answer
+from memtrace_collector.graph.reader import Near
 from memtrace_collector.graph.trace_tree import TraceTree
+from memtrace_otel import variables
 
 PARTS = ("input", "output", "superseded", "delivered", "dropped", "shown")
 PAGE = 100
@@ -24,6 +26,8 @@ PAGE = 100
 MAX_NEIGHBOURS = 50
 MAX_TRACE = 200
 """Operations listed of the same trace."""
+_MET_AFTERWARDS = 16
+"""Operations looked at for each record that a read returned."""
 
 
 def one_operation(stores: Stores, parameters: Parameters) -> Json:
@@ -43,14 +47,12 @@ def one_operation(stores: Stores, parameters: Parameters) -> Json:
     item = next(each for each in tree.operations if each.key == key)
     lookups = Lookups(reader)
     before = parents_of(lookups, [item]).get(key, ())
-    made_use = [user for made in _users(stores, item).values() for user in made if user.key != key]
-    chosen = tree.writes_for(item) if item.decisions else []
     verdict = judgements(stores, [item])[key].verdict if is_answer(item) else None
     return {
         **found.head,
-        "parts": {name: _part(found, name, parameters) for name in PARTS},
+        "parts": {name: _part(stores, item, found, name, parameters) for name in PARTS},
         "came_from": _operations(lookups.known(each) for each in before),
-        "led_to": _operations([*made_use, *chosen]),
+        "led_to": _operations(_led_to(lookups, tree, item)),
         "trace": _trace(tree),
         "decisive_for": _failures(stores, key),
         "is_answer": is_answer(item),
@@ -58,8 +60,23 @@ def one_operation(stores: Stores, parameters: Parameters) -> Json:
     }
 
 
-def _users(stores: Stores, item: Operation) -> Mapping[str, Sequence[Operation]]:
-    return stores.graphs.users(item.graph_id, item.outputs) if item.outputs else {}
+def _led_to(lookups: Lookups, tree: TraceTree, item: Operation) -> list[Operation]:
+    """Who used what it made, who wrote as it decided, and who used what it returned."""
+    found = lookups.reader.users(item.graph_id, item.outputs) if item.outputs else {}
+    users = [user for made in found.values() for user in made if user.key != item.key]
+    chosen = tree.writes_for(item) if item.decisions else []
+    return [*users, *chosen, *_given(lookups, item)]
+
+
+def _given(lookups: Lookups, item: Operation) -> list[Operation]:
+    """Of those who soon afterwards met what a read returned, the ones who had it from there."""
+    records = {variables.record_of(ref) for ref in item.delivered[:PAGE]}
+    near = Near(item.start_ns, 0, 0, _MET_AFTERWARDS)
+    met = lookups.reader.record_users(item.graph_id, records, near) if records else {}
+    users = {user.key: user for found in met.values() for user in found}
+    users.pop(item.key, None)
+    later = [user for user in users.values() if user.end_ns >= item.start_ns]
+    return [users[key] for key, found in parents_of(lookups, later).items() if item.key in found]
 
 
 def _failures(stores: Stores, key: OperationKey) -> Json:
@@ -71,12 +88,34 @@ def _failures(stores: Stores, key: OperationKey) -> Json:
     return {"items": items, "total": len(caused)}
 
 
-def _part(found: Found[Named], name: str, parameters: Parameters) -> Json:
+def _part(
+    stores: Stores, item: Operation, found: Found[Named], name: str, parameters: Parameters
+) -> Json:
     named = [each for each in found.items if each.part == name]
     page = part(parameters, f"from_{name}", len(named), PAGE)
     rendered = found.render(page.of(named)) if named else []
+    homes = _homes(stores, item, {each["ref"] for each in rendered})
     chars = TEXT_CHARS if name in ("input", "output", "superseded") else EXCERPT_CHARS
-    return page.json([each | {"text": text_json(each["text"], chars)} for each in rendered])
+    return page.json(
+        [
+            each
+            | {
+                "text": text_json(each["text"], chars),
+                "graph_id": homes.get(each["ref"], item.graph_id),
+            }
+            for each in rendered
+        ]
+    )
+
+
+def _homes(stores: Stores, item: Operation, refs: Collection[str]) -> dict[str, str]:
+    """The graphs in which references were made, where these are others that it read from."""
+    made: dict[str, str] = {}
+    for graph_id in item.reads:
+        asked = [ref for ref in refs if ref not in made]
+        found = stores.graphs.producers(graph_id, asked) if asked else {}
+        made.update(dict.fromkeys(found, graph_id))
+    return made
 
 
 def _operations(items: Iterable[Operation]) -> Json:

@@ -134,6 +134,11 @@ def test_an_operation_is_shown_with_what_it_read_wrote_and_led_to(service: Servi
     assert any(text(each) == decisive and each["depth"] > 0 for each in shown["trace"]["items"])
     answer = service.view("operation", {"span": ANSWER})
     assert answer["is_answer"] and answer["verdict"]["id"] == found["id"]
+    read = next(each for each in answer["came_from"]["items"] if each["step"] == "assemble")
+    searched = service.view("operation", {"span": text(read)})["came_from"]["items"]
+    retrieve = next(each for each in searched if each["step"] == "retrieve")
+    led_to = service.view("operation", {"span": text(retrieve)})["led_to"]["items"]
+    assert [text(each) for each in led_to] == [text(read)]
     with pytest.raises(NotFoundError, match="operations of that trace"):
         service.view("operation", {"span": ANSWER[:-1] + "0"})
 

@@ -33,6 +33,20 @@ export function table(caption, header, rows) {
   );
 }
 
+// As `table`, with the first cell of each row as its heading.
+export function headedTable(caption, header, rows) {
+  const made = table(caption, header, rows);
+  for (const { cells: [first] } of made.tBodies[0].rows) {
+    first.replaceWith(element("th", { scope: "row" }, ...first.childNodes));
+  }
+  return made;
+}
+
+// [name, value] as a list of terms; what has no value is left out.
+export const facts = (rows) => element("dl", { class: "facts" },
+  rows.filter(([, value]) => value && value.length !== 0)
+    .map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
+
 export const code = (text) => element("code", {}, text);
 export const quiet = (...children) => element("p", { class: "quiet" }, ...children);
 

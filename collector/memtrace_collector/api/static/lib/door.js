@@ -1,6 +1,7 @@
 // Who is asking: a token, kept for as long as this tab is open, and sent to this server only.
 
 import { element } from "./dom.js";
+import { forThisTab } from "./kept.js";
 
 const KEY = "memtrace.token";
 const signOut = document.getElementById("sign-out");
@@ -9,7 +10,7 @@ let asking = null;
 
 // Headers of every request; the first one keeps the browser from asking for a password by itself.
 export function admission() {
-  const token = sessionStorage.getItem(KEY);
+  const token = forThisTab().getItem(KEY);
   const asked = { "x-requested-by": "page" };
   return token ? { ...asked, authorization: `Bearer ${token}` } : asked;
 }
@@ -21,17 +22,17 @@ export function askForToken() {
 }
 
 export function showSignOut() {
-  signOut.hidden = !sessionStorage.getItem(KEY);
+  signOut.hidden = !forThisTab().getItem(KEY);
 }
 
 function leave() {
-  sessionStorage.removeItem(KEY);
+  forThisTab().removeItem(KEY);
   location.reload();
 }
 
 async function entered() {
-  const wasDenied = sessionStorage.getItem(KEY) !== null;
-  sessionStorage.removeItem(KEY);
+  const wasDenied = forThisTab().getItem(KEY) !== null;
+  forThisTab().removeItem(KEY);
   const input = element("input", {
     type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false",
     "aria-describedby": "token-says",
@@ -82,7 +83,7 @@ async function refused(token) {
   if (!response) return "The server does not answer.";
   if (response.status === 403) return "That token reads metrics only.";
   if (!response.ok) return "That token is not known here, or has expired.";
-  sessionStorage.setItem(KEY, token);
+  forThisTab().setItem(KEY, token);
   return "";
 }
 

@@ -1,17 +1,15 @@
 // The system's theme, or the one chosen by the button, which is remembered in this browser.
 
+import { forAlways } from "./kept.js";
+
 const CHOICES = ["system", "light", "dark"];
 const KEY = "memtrace.theme";
 
 const button = document.getElementById("theme");
 
 function chosen() {
-  try {
-    const kept = localStorage.getItem(KEY);
-    return CHOICES.includes(kept) ? kept : "system";
-  } catch {
-    return "system"; // a browser that keeps nothing for this page
-  }
+  const known = forAlways().getItem(KEY);
+  return CHOICES.includes(known) ? known : "system";
 }
 
 function apply(theme) {
@@ -22,11 +20,7 @@ function apply(theme) {
 
 button.addEventListener("click", () => {
   const next = CHOICES[(CHOICES.indexOf(chosen()) + 1) % CHOICES.length];
-  try {
-    localStorage.setItem(KEY, next);
-  } catch {
-    // shown all the same, until the page is left
-  }
+  forAlways().setItem(KEY, next);
   apply(next);
 });
 

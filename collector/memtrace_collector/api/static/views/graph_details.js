@@ -1,6 +1,6 @@
 // What is known of the node in focus, and where it leads.
 
-import { element, excerpt, quiet } from "../lib/dom.js";
+import { element, excerpt, facts, quiet } from "../lib/dom.js";
 import { timeText } from "../lib/format.js";
 import { link, traceLink } from "../lib/links.js";
 import { graphOf, title } from "./graph_model.js";
@@ -75,8 +75,4 @@ function item(node, relation, select) {
     element("button", { type: "button", class: "plain", "data-step": node.step ?? null, onclick: () => select(node.id) }, title(node)),
     relation ? element("span", { class: "quiet" }, ` ${relation}`) : null,
     text ? element("div", { class: "excerpt" }, excerpt(text, EXCERPT)) : null);
-}
-
-function facts(rows) {
-  return element("dl", { class: "facts" }, rows.filter(([, value]) => value).map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }

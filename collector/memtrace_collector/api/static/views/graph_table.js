@@ -1,6 +1,6 @@
 // The drawing in tables, for who cannot see it; made when they are opened.
 
-import { element, excerpt } from "../lib/dom.js";
+import { element, excerpt, headedTable } from "../lib/dom.js";
 import { timeText } from "../lib/format.js";
 import { link } from "../lib/links.js";
 import { graphOf, title } from "./graph_model.js";
@@ -22,7 +22,7 @@ function operations(model) {
     link(node.step, "operation", node.id), said(node), node.system, node.service, timeText(node.time_ns),
     named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
   ]);
-  return tableOf("Operations, oldest first", ["Step", "Marks", "System", "Service", "Time", "Came from", "Led to"], rows);
+  return headedTable("Operations, oldest first", ["Step", "Marks", "System", "Service", "Time", "Came from", "Led to"], rows);
 }
 
 function variables(model) {
@@ -31,15 +31,7 @@ function variables(model) {
     said(node), excerpt(node.text ?? "not captured", EXCERPT), timeText(node.time_ns),
     named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
   ]);
-  return tableOf("Variables, oldest first", ["Kind", "Marks", "Text", "Time", "Made by", "Used by"], rows);
-}
-
-function tableOf(caption, header, rows) {
-  return element("table", {},
-    element("caption", {}, caption),
-    element("thead", {}, element("tr", {}, header.map((text) => element("th", { scope: "col" }, text)))),
-    element("tbody", {}, rows.map(([first, ...cells]) => element("tr", {},
-      element("th", { scope: "row" }, first), cells.map((cell) => element("td", {}, cell))))));
+  return headedTable("Variables, oldest first", ["Kind", "Marks", "Text", "Time", "Made by", "Used by"], rows);
 }
 
 const said = (node) => [...node.marks, node.outcome].filter(Boolean).join(", ");

@@ -1,10 +1,11 @@
 // The graphs there are; or the answers of one of them.
 
 import { view } from "../lib/ask.js";
-import { element, quiet } from "../lib/dom.js";
+import { element, excerpt, headedTable, quiet } from "../lib/dom.js";
 import { spanText, timeText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 
+const EXCERPT = 300;
 const OUTCOMES = { failed: "lost", cleared: "kept", unexplained: "unknown", flagged: "unknown" };
 const WORDS = { failed: "memory fault", cleared: "no memory fault", unexplained: "unexplained", flagged: "flagged, not judged yet", unflagged: "not flagged" };
 
@@ -62,7 +63,7 @@ function answerRow(answer) {
   const said = WORDS[answer.outcome] ?? "not looked up";
   return [
     element("div", {}, element("a", { href: address("answer", [at]), dir: "auto" }, answer.question?.text || "question not captured"),
-      element("div", { class: "excerpt", dir: "auto" }, answer.text?.text ?? "answer not captured")),
+      element("div", { class: "excerpt" }, excerpt(answer.text?.text ?? "answer not captured", EXCERPT))),
     element("div", {}, element("span", { class: "tag", "data-outcome": OUTCOMES[answer.outcome] ?? null }, said),
       verdict ? element("div", {}, link(`${verdict.stage} / ${verdict.error_type}`, "failure", verdict.id)) : null),
     element("div", {}, link("Graph", "graph", at), " · ", link("Why", "why", at), " · ", link("Operation", "operation", at)),
@@ -72,13 +73,7 @@ function answerRow(answer) {
 
 const numbered = (value) => element("span", { class: "number" }, value);
 
-function tableOf(caption, header, rows) {
-  return element("div", { class: "scrolls" }, element("table", {},
-    element("caption", {}, caption),
-    element("thead", {}, element("tr", {}, header.map((text) => element("th", { scope: "col" }, text)))),
-    element("tbody", {}, rows.map(([first, ...cells]) => element("tr", {},
-      element("th", { scope: "row", class: "first" }, first), cells.map((cell) => element("td", {}, cell)))))));
-}
+const tableOf = (...given) => element("div", { class: "scrolls texts" }, headedTable(...given));
 
 // { start, size, total } as links to the pages before and after.
 export function pager({ start, size, total }, at, what) {

@@ -1,7 +1,7 @@
 // One operation: everything it read, wrote and decided, with the texts as they were captured.
 
 import { view } from "../lib/ask.js";
-import { code, element, quiet } from "../lib/dom.js";
+import { code, element, facts, headedTable, quiet, table } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link, traceLink } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
@@ -48,7 +48,7 @@ function head(found, span) {
       ["Reads also", found.reads_graphs.join(", ")],
       ["Conversation", found.conversation],
       ["Span", code(span)],
-      ["Inside", found.parent ? link(spanText(found.parent), "operation", spanText(found.parent)) : ""],
+      ["Inside", found.parent ? inside(found) : ""],
       ["Known by", found.capture === "observed" ? "" : found.capture],
       ["Limits", Object.entries(found.limits).map(([name, value]) => `${name} ${value}`).join(", ")],
       ["Scores are", found.score_kind],
@@ -56,6 +56,12 @@ function head(found, span) {
         ...Object.entries(found.truncated).map(([name, count]) => `${count} of ${name} left out by the sender`),
         found.cut.length ? `${found.cut.length} texts cut` : ""].filter(Boolean).join("; ")],
     ]));
+}
+
+// A span that encloses it may be none of the memory's: then only its id is known.
+function inside({ parent, trace: { items } }) {
+  const outer = items.find((item) => spanText(item) === spanText(parent));
+  return outer ? link(`${outer.step} of ${outer.system || outer.service}`, "operation", spanText(parent)) : code(spanText(parent));
 }
 
 function decisiveFor({ items, total }) {
@@ -72,26 +78,23 @@ function section(found, [name, title, says], here) {
   const header = [...(isRanked ? ["Rank"] : []), "What", "Text", ...(isRanked ? ["Score"] : []), ...(name === "dropped" ? ["Reason"] : [])];
   const rows = page.items.map((item) => [
     ...(isRanked ? [item.rank ?? "–"] : []),
-    reference(item, found.graph_id),
+    reference(item),
     text(item),
     ...(isRanked ? [item.score === null ? "–" : Number(item.score.toPrecision(4))] : []),
     ...(name === "dropped" ? [item.reason] : []),
   ]);
   return [
-    element("h3", {}, title, element("span", { class: "quiet light" }, ` ${page.total} · ${says}`)),
-    element("div", { class: "scrolls" }, element("table", { class: "references" },
-      element("caption", { class: "hidden-text" }, `${title}: ${says}`),
-      element("thead", {}, element("tr", {}, header.map((each) => element("th", { scope: "col" }, each)))),
-      element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell))))))),
+    element("h3", {}, `${title} (${page.total})`),
+    element("div", { class: "scrolls references" }, table(`${says[0].toUpperCase()}${says.slice(1)}`, header, rows)),
     pager(page, (start) => here({ [`from_${name}`]: start || "" }), title),
   ];
 }
 
-function reference({ ref, role }, graphId) {
+function reference({ ref, role, graph_id: graphId }) {
   const [kind] = ref.split(":", 1);
   const record = ref.slice(0, ref.lastIndexOf("@"));
   const leads = ["mem", "doc"].includes(kind) ? link("record", "record", graphId, record) : link("impact", "impact", ref);
-  return element("div", {},
+  return element("div", { class: "what" },
     element("div", { class: "row" }, element("strong", {}, kind), role ? element("span", { class: "quiet" }, role) : null, leads),
     element("div", { class: "id quiet", dir: "auto" }, ref));
 }
@@ -108,12 +111,10 @@ function text({ text: found, ref }) {
 
 function decisions(found) {
   if (!found.decisions.length) return null;
-  return [element("h3", {}, "Decided"), element("div", { class: "scrolls" }, element("table", {},
-    element("caption", { class: "hidden-text" }, "What it decided to do with each candidate"),
-    element("thead", {}, element("tr", {}, ["Action", "Candidate", "Target", "Status"].map((each) => element("th", { scope: "col" }, each)))),
-    element("tbody", {}, found.decisions.map(({ action, fact, target, status }) => element("tr", {},
-      element("th", { scope: "row" }, action), element("td", { class: "id" }, fact ?? "–"),
-      element("td", { class: "id" }, target ?? "–"), element("td", {}, status ?? "–"))))))];
+  const id = (ref) => element("span", { class: "id" }, ref ?? "–");
+  return [element("h3", {}, "Decided"), element("div", { class: "scrolls" }, headedTable(
+    "What it decided to do with each candidate", ["Action", "Candidate", "Target", "Status"],
+    found.decisions.map(({ action, fact, target, status }) => [action, id(fact), id(target), status ?? "–"])))];
 }
 
 function beside(title, { items, total }) {
@@ -137,9 +138,4 @@ function operationItem(item, properties = {}) {
   return element("li", properties,
     element("a", { href: address("operation", [spanText(item)]), "data-step": item.step, class: "step" }, item.step), " ",
     element("span", { class: "quiet" }, [item.system, item.service, item.error].filter(Boolean).join(" · "), " ", momentNode(item.time)));
-}
-
-function facts(rows) {
-  return element("dl", { class: "facts" }, rows.filter(([, value]) => value && value.length !== 0)
-    .map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 }
