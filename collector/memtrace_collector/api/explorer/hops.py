@@ -41,7 +41,9 @@ _DECISIVE = {
     "changed": "The right value went in, and another came out.",
     "lost": "The right value went in, and nothing that says it came out.",
 }
-_UNKNOWN = "The texts that would show it were not captured, so it cannot be told."
+_DELETED = "The right value went in, and was deleted."
+_UNSEEN = "The texts that would show it were not captured, so it cannot be told."
+_OPEN = "Whether what it made says it was not settled."
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def _hop_json(
         "system": hop.get("system", ""),
         "time": time_json(hop["time_ns"]) if hop["time_ns"] else None,
         "is_stored": operation is not None,
-        "because": _because(hop, is_after),
+        "because": _because(hop, losses, shown, is_after=is_after),
         "graph_id": "",
         "step": "",
         "error": "",
@@ -109,7 +111,7 @@ def _hop_json(
     if operation is None:
         return result
     missed = [] if is_after else _missed(losses)
-    made, others = _made(hop, operation)
+    made, others = _made(hop, operation, losses)
     return result | {
         "system": operation.system,
         "graph_id": operation.graph_id,
@@ -126,12 +128,15 @@ def _hop_json(
     }
 
 
-def _because(hop: Json, is_after: bool) -> str:
+def _because(
+    hop: Json, losses: Sequence[Mapping[str, Any]], shown: Shown, *, is_after: bool
+) -> str:
     outcome, kind = hop["outcome"], hop["kind"]
     if outcome == "unknown":
-        return _UNKNOWN
+        return _UNSEEN if shown.captured(hop["versions"])["unknown"] else _OPEN
     if hop["decisive"]:
-        return _DECISIVE.get(outcome, "")
+        is_gone = any(shown.is_deleted(loss["first_wrong"]) for loss in losses)
+        return _DELETED if is_gone else _DECISIVE.get(outcome, "")
     if is_after and (outcome != "kept" or kind == "decision"):
         return _AFTER_LOSS.get(outcome, "")
     if outcome == "kept":
@@ -149,12 +154,17 @@ def _versions(hop: Json, shown: Shown) -> list[Json]:
     return [shown.change(None, ref) for ref in hop["versions"][:MAX_CHANGES]]
 
 
-def _made(hop: Json, operation: Operation) -> tuple[list[str], list[str]]:
+def _made(
+    hop: Json, operation: Operation, losses: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[str]]:
     """What it made that tells something of the needed information (the first of all when nothing
-    does), and what else. Prompts and what was read are shown apart."""
+    does), and what else. Prompts and what was read are shown apart, and so is a loss."""
     if operation.delivered or operation.dropped:
         return [], []
     made = [ref for ref in operation.outputs if _kind(ref) != semconv.KIND_CONTEXT]
+    if losses:
+        told = {loss["first_wrong"] for loss in losses}
+        return [], [ref for ref in made if ref not in told][:MAX_OTHERS]
     about = [ref for ref in made if ref in hop["versions"]]
     telling = (about or made[:1])[:MAX_CHANGES]
     return telling, [ref for ref in made if ref not in telling][:MAX_OTHERS]

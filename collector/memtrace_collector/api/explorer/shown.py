@@ -75,6 +75,9 @@ class Shown:
                 return WRONG if wrong else RIGHT
         return OTHER
 
+    def is_deleted(self, ref: str | None) -> bool:
+        return ref is not None and self._state(ref) == DELETED
+
     def captured(self, refs: Iterable[str]) -> Json:
         """How many of these have their text: ``{"known", "unknown"}``."""
         states = [self._state(ref) for ref in set(refs)]

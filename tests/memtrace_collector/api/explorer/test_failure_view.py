@@ -109,7 +109,7 @@ def test_an_omission_ends_at_the_extraction_that_made_nothing_of_it(judged: Judg
     assert (hop["kind"], hop["outcome"]) == ("extraction", "lost")
     (change,) = hop["changes"]
     assert change["before"]["kind"] == "msg" and change["before"]["text"]
-    assert change["after"] is None
+    assert change["after"] is None and "nothing that says it came out" in hop["because"]
 
 
 def test_an_overwritten_record_is_shown_before_and_after_word_by_word(judged: Judged) -> None:
@@ -138,6 +138,7 @@ def test_a_wrong_merge_shows_what_was_decided_about_the_record(judged: Judged) -
 
 def test_a_deletion_leaves_a_version_that_says_deleted(judged: Judged) -> None:
     found = shown(judged, "wrongly_deleted")
+    assert decisive_hop(found)["because"] == "The right value went in, and was deleted."
     after = found["decisive"][0]["change"]["after"]
     assert (after["state"], after["text"], after["role"]) == ("deleted", None, "wrong")
 

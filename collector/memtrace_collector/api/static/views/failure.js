@@ -38,7 +38,8 @@ function tags({ verdict, is_memory_fault: isMemory }) {
     element("strong", {}, verdict.error_type.replaceAll("_", " ")),
     details ? element("span", {}, `(${details.replaceAll("_", " ")})`) : null,
     element("span", { class: "quiet" }, isMemory ? "a fault of memory" : "not a fault of memory"),
-    element("span", { class: "quiet" }, `graph ${verdict.graph_id}`));
+    element("span", {}, "graph ",
+      element("a", { href: address("failures", [], { graph: verdict.graph_id }), title: "All failures of this graph" }, verdict.graph_id)));
 }
 
 function withoutTexts({ texts, answer }) {

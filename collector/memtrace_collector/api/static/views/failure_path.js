@@ -69,7 +69,7 @@ const outcome = (name) => element("span", { class: "tag" }, name);
 
 // What the step came to, in a line.
 function gist(hop) {
-  if (hop.read) return readGist(hop.read);
+  if (hop.read) return readGist(hop);
   const change = hop.changes.at(-1);
   if (!change) return hop.because;
   if (!change.after) return hop.decisive ? "nothing that came out says it" : hop.because;
@@ -77,13 +77,15 @@ function gist(hop) {
   return change.after.text === null ? hop.because : `“${excerpt(change.after.text)}”`;
 }
 
-function readGist(read) {
+function readGist(hop) {
+  const { read } = hop;
   const right = read.candidates.find((item) => item.role === "right");
   if (right) return `the right value at ${place(right)}: ${right.outcome}${right.reason ? `, ${right.reason}` : ""}`;
   if (read.never_considered.length) return "the right value was never considered";
   const wrong = read.candidates.find((item) => item.role === "wrong");
   if (wrong) return `the wrong value at ${place(wrong)}: ${wrong.outcome}`;
-  return `${read.candidates.length + read.left_out} candidates, none of them right`;
+  const count = read.candidates.length + read.left_out;
+  return `${count} ${count === 1 ? "candidate" : "candidates"}${hop.outcome === "unknown" ? "" : ", none of them right"}`;
 }
 
 const place = ({ rank, score }) =>
@@ -145,10 +147,11 @@ function decisions({ decisions: made, other_decisions: others }) {
 
 const valueText = (value) => (value.text === null ? element("code", {}, value.ref) : excerpt(value.text, 400));
 
-function others({ others: values }) {
+function others({ others: values, decisive, changes }) {
   if (!values.length) return null;
-  return element("details", { class: "others" },
-    element("summary", {}, `${values.length} more that it made`),
+  const isInstead = decisive && changes.every(({ after }) => !after);
+  return element("details", { class: "others", open: isInstead },
+    element("summary", {}, isInstead ? `What it made (${values.length})` : `${values.length} more that it made`),
     element("ul", {}, values.map((value) => element("li", {}, valueText(value)))));
 }
 
