@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -19,16 +19,22 @@ from tests import components, receivers
 from tests.dashboards import grafana
 from tests.dashboards.choices import chosen
 from tests.dashboards.grafana import Window
-from tests.dashboards.sources import Monitored
+from tests.dashboards.sources import READER, Monitored
 from tests.integration.conftest import running as server
-from tests.memtrace_collector.running import VECTORS, Up, eventually, start
+from tests.memtrace_collector.running import (
+    VECTORS,
+    Up,
+    command,
+    environment,
+    eventually,
+    start,
+)
 from tests.ports import free_port
 from tests.postgres import Cluster
 
-READER = "memtrace_reader"
-"""The role of Grafana; it exists before the tables do, as in the compose file."""
 PROMPT = {"MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS": "0.1"}
-FIRST, SECOND = ("overwritten", "omission", "ranked_out"), ("merged_wrong", "stale_retrieved")
+AFTER_THE_DEPLOY = ("merged_wrong", "stale_retrieved", "ranked_out")
+"""Contract vectors that are sent then."""
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +53,8 @@ def values(monitored: Monitored, window: Window) -> dict[str, dict[str, Any]]:
 def monitored(
     postgres_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Monitored]:
-    """Failures before and after a deploy: the worker is started anew, and its destination is gone
-    from then on."""
+    """The demo's failures, a deploy, and others after it: the worker is started anew, and its
+    destination is gone from then on."""
     folder = tmp_path_factory.mktemp("monitored")
     with suppress(subprocess.CalledProcessError):  # it is there already
         postgres_cluster.execute(f"CREATE ROLE {READER} LOGIN")
@@ -63,30 +69,47 @@ def monitored(
         serve = start_one("serve", "--log", str(folder / "serve"))
         prometheus = _prometheus(opened, folder, [process, work, serve])
         found = Monitored(prometheus, url.replace("//test@", f"//{READER}@"), serve)
-        eventually(lambda: len(found.query("up == 1")) == 3, "Prometheus sees the three")
-        _fail(found, process, FIRST)
+        _demo(found, process, folder)
         deployed = time.time()
         assert work.stop() == 0
         start_one("work", "--api-port", port, "--forward", f"http://127.0.0.1:{free_port()}")
-        _fail(found, process, SECOND)
+        _fail(found, process)
         _judge(found)
         yield replace(found, deployed=deployed)
 
 
-def _fail(found: Monitored, process: Up, names: Sequence[str]) -> None:
-    """Failures that are found, and seen by Prometheus, also as what serve tells of the store."""
-    before = len(found.serving.ask("/verdicts"))
-    for name in names:
+def _demo(found: Monitored, process: Up, folder: Path) -> None:
+    there = ("--endpoint", process.addresses["otlp_http"], "--api", found.serving.addresses["api"])
+    done = subprocess.run(
+        command("demo", "--store", str(folder / "demo"), *there),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    _seen(found)
+
+
+def _fail(found: Monitored, process: Up) -> None:
+    expected = len(found.serving.ask("/verdicts")) + len(AFTER_THE_DEPLOY)
+    for name in AFTER_THE_DEPLOY:
         assert process.post((VECTORS / f"{name}.otlp.json").read_bytes()).status_code == 200
-    expected = before + len(names)
-    told = f"sum(memtrace_verdicts) == {expected}"
+    eventually(lambda: len(found.serving.ask("/verdicts")) == expected, "the verdicts")
+    _seen(found)
+
+
+def _seen(found: Monitored) -> None:
+    """Prometheus has scraped what serve tells of the store."""
+    told = f"sum(memtrace_verdicts) == {len(found.serving.ask('/verdicts'))}"
     eventually(lambda: bool(found.query(told)), "as many verdicts, scraped")
 
 
 def _judge(found: Monitored) -> None:
-    """A person confirms the first verdict."""
+    """A person confirms a verdict of before."""
     verdicts = found.serving.ask("/verdicts")
-    verdict = next(each for each in verdicts if each["error_type"] == FIRST[0])
+    verdict = next(each for each in verdicts if each["error_type"] == "overwritten")
     answer = f"{verdict['answer']['traceId']}:{verdict['answer']['spanId']}"
     found.serving.send("/judge", {"answer": answer, "action": "confirm", "by": "anna"})
     seen = "sum(memtrace_judgements_total) == 1"
@@ -112,12 +135,12 @@ def _prometheus(opened: ExitStack, folder: Path, services: list[Up]) -> str:
     document["rule_files"] = [str(grafana.ROOT / "dashboards" / "prometheus" / "alerts.yml")]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(document))
     address = f"127.0.0.1:{free_port()}"
-    command = [
+    line = [
         str(binary), f"--config.file={folder / 'prometheus.yml'}",
         f"--web.listen-address={address}", f"--storage.tsdb.path={folder / 'tsdb'}",
         "--enable-feature=exemplar-storage", "--log.level=warn",
     ]  # fmt: skip
-    opened.enter_context(server(command, folder / "prometheus.log"))
+    opened.enter_context(server(line, folder / "prometheus.log"))
     url = f"http://{address}"
     eventually(lambda: _is_ready(url), "Prometheus")
     return url

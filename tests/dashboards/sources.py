@@ -13,6 +13,9 @@ import psycopg.rows
 from tests.dashboards.grafana import Window
 from tests.memtrace_collector.running import Up
 
+READER = "memtrace_reader"
+"""The role of Grafana; it exists before the tables do, as in the compose file."""
+
 
 @dataclass(frozen=True)
 class Monitored:
