@@ -50,7 +50,17 @@ def _lines(found: dict[str, Any]) -> Iterator[str]:
         yield "nothing was read for this answer, as far as was recorded"
     if found["about"]:
         yield ""
-        yield from found["about"]["says"]
+        yield from _about(found["about"])
+
+
+def _about(about: dict[str, Any]) -> Iterator[str]:
+    if about["says"]:
+        yield about["says"]
+    for told in about["found"]:
+        yield f"{told['record']}:"
+        for line in told["says"]:
+            where = f" ({span_text(line['span'])})" if line["span"] else ""
+            yield f"  {line['text']}{where}"
 
 
 def _row(candidate: dict[str, Any]) -> tuple[str, ...]:

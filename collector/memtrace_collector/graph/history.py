@@ -56,8 +56,8 @@ def _events(record: str, writers: Iterable[Operation]) -> list[Write]:
         by_trace.setdefault(operation.trace_id, []).append(operation)
     events: list[Write] = []
     for operations in by_trace.values():
-        tree = TraceTree(operations)
-        for operation in tree.innermost(operations):
+        several = len(operations) > 1
+        for operation in TraceTree(operations).innermost(operations) if several else operations:
             events.extend(
                 Write(ref, operation)
                 for ref in operation.outputs

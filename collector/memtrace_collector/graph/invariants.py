@@ -196,8 +196,11 @@ def _outdated(
 
 def _in_force(writes: Sequence[Write], read: Operation) -> Write | None:
     """The last write that was surely over when the read began; None when one was under way."""
+    surely_later = read.end_ns + _CLOCK_TOLERANCE_NS
     for write in reversed(writes):
         operation = write.operation
+        if operation.start_ns > surely_later:
+            continue
         tolerance = 0 if _same_process(operation, read) else _CLOCK_TOLERANCE_NS
         if operation.start_ns > read.end_ns + tolerance:
             continue

@@ -28,6 +28,7 @@ from memtrace_otel import semconv, variables
 
 MAX_SHOWN = 100
 """Things of one kind, or records."""
+MAX_STARTS = 5
 MAX_MESSAGES = 30
 MAX_CHAIN = 12
 LARGEST_LISTED = 20_000
@@ -62,8 +63,8 @@ def impact(stores: Stores, parameters: Parameters) -> Json:
     shown = _Shown(lookups, found, start)
     return {
         "target": target,
-        "starts": [shown.item_json(item) for item in start[:MAX_SHOWN]],
-        "starts_left_out": max(0, len(start) - MAX_SHOWN),
+        "starts": [shown.item_json(item) for item in start[:MAX_STARTS]],
+        "starts_left_out": max(0, len(start) - MAX_STARTS),
         "records": found.records,
         "stored": shown.records_json(),
         "answers": _answers(stores, found, shown),

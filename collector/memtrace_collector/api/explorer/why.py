@@ -67,7 +67,6 @@ def _about(reader: GraphReader, case: Case, reads: Sequence[Read], what: str) ->
     told = about_json(lookups, case, found, AS_THEY_ARE)
     return {
         **told,
-        "lead": found.says,
         "found": [
             item
             | {"is_record": each.is_record, "text": text_json(item["text"])}

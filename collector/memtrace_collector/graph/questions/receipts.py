@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -121,7 +121,7 @@ def outcome_of(item: Candidate) -> str:
 
 
 def about_json(lookups: Lookups, case: Case, found: Recalled, texts: Texts) -> Json:
-    """Why something was recalled, or was not. ``says``: for a terminal, all of it."""
+    """Why something was recalled, or was not. ``says``: what is to be known before, or empty."""
     refs = {ref for told in found.told for ref in (told.ref, *told.beaten_by) if ref}
     graph_ids = (*(told.graph_id for told in found.told if told.graph_id), *case.readable_graphs)
     values = values_of(lookups.reader, graph_ids, refs) if refs else {}
@@ -132,7 +132,7 @@ def about_json(lookups: Lookups, case: Case, found: Recalled, texts: Texts) -> J
     return {
         "what": found.what,
         "records": [told.record for told in found.told if told.is_record],
-        "says": list(_lines(found)),
+        "says": found.says,
         "found": [
             {
                 "record": told.record,
@@ -149,15 +149,6 @@ def about_json(lookups: Lookups, case: Case, found: Recalled, texts: Texts) -> J
             for told in found.told
         ],
     }
-
-
-def _lines(found: Recalled) -> Iterator[str]:
-    if found.says:
-        yield found.says
-    for told in found.told:
-        yield f"{told.record}:"
-        for line in told.says:
-            yield f"  {_line(line)}"
 
 
 def _line(sentence: Sentence) -> str:

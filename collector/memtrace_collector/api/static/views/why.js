@@ -85,7 +85,7 @@ function question(answer, about, told) {
 function drawAbout({ about, answer }) {
   return [
     element("h3", {}, "About ", element("q", {}, flat(about.what, 120))),
-    about.lead ? element("p", {}, `${about.lead[0].toUpperCase()}${about.lead.slice(1)}`) : null,
+    about.says ? element("p", {}, `${about.says[0].toUpperCase()}${about.says.slice(1)}`) : null,
     about.found.map((item) => told(item, answer)),
   ].flat(Infinity).filter(Boolean);
 }
