@@ -44,6 +44,8 @@ def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> 
         ("a: [", "cannot read the configuration file"),
         ("attribution: {thresholds: {faithful: .nan}}", "thresholds .*not a number"),
         ("attribution: {method: guess}", "attribution.method: expected rules"),
+        ("telemetry: {otlp_url: 'localhost:4318'}", "telemetry.otlp_url: expected a URL"),
+        ("telemetry: {interval_seconds: 0}", "telemetry.interval_seconds: expected 0.1 to 3600"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(tmp_path: Path, text: str, says: str) -> None:
@@ -165,10 +167,13 @@ def test_an_empty_environment_variable_is_none() -> None:
         ("http://jaeger:4318", False),
     ],
 )
-def test_spans_are_not_forwarded_to_where_they_came_in(url: str, refused: bool) -> None:
-    settings = config.Config(forward=config.ForwardConfig(url=url))
-    if refused:
-        with pytest.raises(ConfigError, match="in circles"):
+def test_spans_and_metrics_are_not_sent_to_where_spans_come_in(url: str, refused: bool) -> None:
+    for settings in (
+        config.Config(forward=config.ForwardConfig(url=url)),
+        config.Config(telemetry=config.TelemetryConfig(otlp_url=url)),
+    ):
+        if refused:
+            with pytest.raises(ConfigError, match="in circles"):
+                settings.validate()
+        else:
             settings.validate()
-    else:
-        settings.validate()
