@@ -147,6 +147,12 @@ def test_a_changed_value_is_read_side_by_side_with_its_words_marked(
     assert not any("campervan" in text for text in unmarked), "what was not taken is not marked"
 
 
+def test_what_was_expected_is_marked_where_it_was_last_said(page: Page, explorer: Explorer) -> None:
+    open_failure(page, explorer, "office-snack")
+    expect(page.locator(".culprit figure mark")).to_have_text("afternoon tea")
+    expect(decisive(page).locator("figure mark")).to_have_text("afternoon tea")
+
+
 def test_each_hop_says_what_became_of_the_information_in_a_word(
     page: Page, explorer: Explorer
 ) -> None:

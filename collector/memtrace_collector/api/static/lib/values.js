@@ -6,21 +6,21 @@ const CLIPPED = 1_200;
 const AROUND = 160;
 const ROLES = { right: "right", wrong: "wrong" };
 
-// One value: its text, or why there is none.
-export function valueNodes(value) {
+// One value: its text, with the first place where it says `wanted` marked; or why there is none.
+export function valueNodes(value, wanted = "") {
   if (value.state === "deleted") return [element("p", { class: "no-text" }, "Deleted: from here on the record says nothing.")];
   if (value.parts?.length) return [element("div", { class: "captured" }, partNodes(value.parts, AROUND))];
   if (value.text === null) return [notCaptured(value)];
-  return clipped(value.text, value.length);
+  return clipped(value.text, value.length, wanted);
 }
 
 // { before, after, segments } as two figures; `labels` name them. `nothing`: what is said
-// where there is no second value.
-export function sideBySide(change, labels = ["Before", "After"], nothing = "") {
+// where there is no second value. `wanted`: what is looked for where words are not compared.
+export function sideBySide(change, labels = ["Before", "After"], nothing = "", wanted = "") {
   const { before, after, segments } = change;
   const sides = [];
-  if (before) sides.push(figure(labels[0], before, segments && words(segments, ["same", "removed", "outside"])));
-  if (after) sides.push(figure(labels[1], after, segments && words(segments, ["same", "added"])));
+  if (before) sides.push(figure(labels[0], before, segments && words(segments, ["same", "removed", "outside"]), wanted));
+  if (after) sides.push(figure(labels[1], after, segments && words(segments, ["same", "added"]), wanted));
   else if (before && nothing) sides.push(figureOf(labels[1], "gone", element("p", { class: "no-text" }, nothing)));
   if (!sides.length) return null;
   return element("div", { class: sides.length > 1 ? "compare two" : "compare" }, sides);
@@ -43,8 +43,8 @@ function shortened(text, head, tail) {
   return `${head ? text.slice(0, head) : ""}…${tail ? text.slice(-tail) : ""}`;
 }
 
-export function figure(label, value, marked = null) {
-  return figureOf(label, value.role || "plain", marked ? element("div", { class: "captured" }, marked) : valueNodes(value));
+export function figure(label, value, marked = null, wanted = "") {
+  return figureOf(label, value.role || "plain", marked ? element("div", { class: "captured" }, marked) : valueNodes(value, wanted));
 }
 
 export function figureOf(label, role, ...content) {
@@ -68,13 +68,20 @@ function notCaptured(value) {
   return element("p", { class: "no-text" }, "Text not captured. Digest ", element("code", {}, digestOf(value)));
 }
 
-function clipped(text, length) {
-  const shown = element("div", { class: "captured" }, text.slice(0, CLIPPED) || "(empty)");
+function clipped(text, length, wanted) {
+  const shown = element("div", { class: "captured" }, found(text.slice(0, CLIPPED), wanted) || "(empty)");
   const more = length > text.length ? element("p", { class: "quiet" }, `${length - text.length} more characters are stored.`) : null;
   if (text.length <= CLIPPED) return [shown, more];
   const button = element("button", {
     type: "button",
-    onclick: () => { shown.textContent = text; button.remove(); },
+    onclick: () => { shown.replaceChildren(...[found(text, wanted)].flat()); button.remove(); },
   }, `Show all ${text.length} characters`);
   return [shown, button, more];
+}
+
+function found(text, wanted) {
+  const at = wanted ? text.toLowerCase().indexOf(wanted.toLowerCase()) : -1;
+  if (at < 0 || text.toLowerCase().length !== text.length) return text;
+  const end = at + wanted.length;
+  return [text.slice(0, at), element("mark", {}, text.slice(at, end)), text.slice(end)];
 }

@@ -73,7 +73,7 @@ function decisive(failure) {
     failure.decisive.map((loss) => culprit(loss, failure)));
 }
 
-function culprit(loss, { path, answer }) {
+function culprit(loss, { path, answer, flag }) {
   const hop = path.find((each) => each.span && spanText(each.span) === spanText(loss.span));
   const before = between(loss.time, answer.time);
   return element("div", { class: "culprit", "data-outcome": "lost" },
@@ -84,7 +84,7 @@ function culprit(loss, { path, answer }) {
       momentNode(loss.time),
       before ? element("span", {}, `${before} before the answer`) : null,
       traceLink(loss.span, "in Jaeger")),
-    sideBySide(loss.change, ["Last right", loss.change.after ? "First wrong" : "Then"], whatWasLost(hop)));
+    sideBySide(loss.change, ["Last right", loss.change.after ? "First wrong" : "Then"], whatWasLost(hop), flag?.expected));
 }
 
 function noDecisive({ verdict }) {

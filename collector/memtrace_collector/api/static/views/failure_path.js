@@ -111,8 +111,9 @@ function changeNodes(hop, change, { flag }) {
     const expected = element("figure", { class: "value", "data-role": "right" }, element("figcaption", {}, "Expected"), element("div", { class: "captured" }, flag.expected));
     return element("div", { class: "compare two" }, answered, expected);
   }
-  if (!change.before) return sideBySide(change, ["", LABELS[hop.kind]?.[1] ?? "After"]);
-  return sideBySide(change, labels(hop, change), whatWasLost(hop));
+  const wanted = flag?.expected ?? "";
+  if (!change.before) return sideBySide(change, ["", LABELS[hop.kind]?.[1] ?? "After"], "", wanted);
+  return sideBySide(change, labels(hop, change), whatWasLost(hop), wanted);
 }
 
 // In place of a second value, where there is none.
