@@ -238,6 +238,22 @@ def test_what_was_delivered_and_is_not_seen_is_sent_again_or_given_up(store: Cas
     assert not store.outbox_not_seen("a", "not seen", 8), "its payload was dropped"
 
 
+def test_what_the_destination_has_no_place_for_is_kept_without_its_payload(
+    store: CaseStore,
+) -> None:
+    store.enqueue([entry("log"), entry("waiting")])
+    store.outbox_declined("log", "HTTP 404")
+    assert [row.id for row in store.outbox_due(99)] == ["waiting"]
+    assert store.outbox_abandoned() == [] and store.outbox_reopen(5) == 0
+    assert store.outbox_counts() == {"pending": 1, "delivered": 0, "declined": 1, "abandoned": 0}
+    assert not store.outbox_not_seen("log", "not seen", 5)
+    store.enqueue([entry("log")])
+    assert [row.id for row in store.outbox_due(99)] == ["waiting"], "it is not put again"
+    store.outbox_delivered("waiting", 6)
+    store.outbox_declined("waiting", "HTTP 404")
+    assert store.outbox_counts()["delivered"] == 1
+
+
 @pytest.mark.fault("F1")
 def test_a_row_is_in_the_hands_of_one_sender_until_the_lease_ends(store: CaseStore) -> None:
     store.enqueue([entry("later", 5), entry("now", 1), entry("far", 99), entry("x", 0, "other")])

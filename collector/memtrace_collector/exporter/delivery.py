@@ -16,6 +16,7 @@ class Delivery:
     ``rejected``: spans or log records that a partial success left out, where it says so.
     ``retry_after_s``: the destination's own wish, in seconds.
     ``is_too_large``: refused for its size; parts of it may be taken.
+    ``is_not_offered``: refused because it takes nothing of that signal, or not at that address.
     """
 
     outcome: Outcome
@@ -23,6 +24,7 @@ class Delivery:
     retry_after_s: float | None = None
     rejected: int = 0
     is_too_large: bool = False
+    is_not_offered: bool = False
 
 
 DELIVERED = Delivery("delivered")

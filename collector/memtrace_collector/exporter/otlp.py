@@ -204,4 +204,5 @@ def _grpc_failure(error: grpc.RpcError, size: int) -> Delivery:
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and wait is not None:
         return Delivery("retry", message, wait)
     too_large = code is grpc.StatusCode.RESOURCE_EXHAUSTED and size > _SURELY_SMALL_BYTES
-    return Delivery("refused", message, is_too_large=too_large)
+    not_offered = code is grpc.StatusCode.UNIMPLEMENTED
+    return Delivery("refused", message, is_too_large=too_large, is_not_offered=not_offered)

@@ -61,6 +61,7 @@ class Outbox(Protocol):
     def outbox_failed(
         self, entry_id: str, error: str, retry_at_ns: int | None, destination: str = ...
     ) -> None: ...
+    def outbox_declined(self, entry_id: str, reason: str, destination: str = ...) -> None: ...
     def outbox_not_seen(
         self, entry_id: str, reason: str, retry_at_ns: int | None, destination: str = ...
     ) -> bool: ...
@@ -187,6 +188,9 @@ class OutboxSender:
         if delivery.outcome == "delivered":
             outbox.outbox_delivered(entry.id, self._clock_ns(), self._destination.name)
             self._delivered(outbox, entry)
+        elif delivery.is_not_offered and entry.signal == "logs":
+            # Jaeger and Tempo keep traces only; the verdict stands there
+            outbox.outbox_declined(entry.id, delivery.message, self._destination.name)
         elif delivery.outcome == "refused":
             self._abandon(outbox, entry, delivery.message)
         else:

@@ -19,6 +19,7 @@ from memtrace_collector.log.format import Signal
 
 RETRYABLE_HTTP = frozenset((429, 502, 503, 504))
 TOO_LARGE_HTTP = 413
+NOT_OFFERED_HTTP = frozenset((404, 405, 501))
 _MAX_MESSAGE_CHARS = 300
 
 
@@ -36,7 +37,12 @@ def http_delivery(
     message = f"HTTP {status}: {_error_message(media_type, body)}".removesuffix(": ")
     if status in RETRYABLE_HTTP:
         return Delivery("retry", message, _retry_after_seconds(retry_after, clock))
-    return Delivery("refused", message, is_too_large=status == TOO_LARGE_HTTP)
+    return Delivery(
+        "refused",
+        message,
+        is_too_large=status == TOO_LARGE_HTTP,
+        is_not_offered=status in NOT_OFFERED_HTTP,
+    )
 
 
 def accepted(signal: Signal, media_type: str, body: bytes) -> Delivery:

@@ -343,6 +343,13 @@ class CaseStore(CaseQueue, VerdictStore, Protocol):
         """``retry_at_ns=None``: given up, kept with its reason and counted."""
         ...
 
+    def outbox_declined(
+        self, entry_id: str, reason: str, destination: str = DEFAULT_DESTINATION
+    ) -> None:
+        """The destination has no place for what this is: kept with the reason, without its
+        payload, and never tried again."""
+        ...
+
     def outbox_not_seen(
         self,
         entry_id: str,
@@ -370,7 +377,8 @@ class CaseStore(CaseQueue, VerdictStore, Protocol):
         ...
 
     def outbox_counts(self) -> dict[str, int]:
-        """Rows by state, of every destination: pending, delivered, abandoned."""
+        """Rows by state, of every destination: pending, delivered, abandoned, and declined where
+        there are any."""
         ...
 
     def longest(self) -> Longest:

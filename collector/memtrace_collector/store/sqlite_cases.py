@@ -30,7 +30,8 @@ from memtrace_collector.store.sqlite_queue import (
 )
 from memtrace_collector.store.verdicts import revision_of
 
-PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
+PENDING, DELIVERED = "pending", "delivered"
+DECLINED, ABANDONED = "declined", "abandoned"
 _CACHE_KIB = 8 * 1024
 _ALL = "SELECT body FROM verdict v WHERE tenant = ?1"
 _CURRENT = (
@@ -259,6 +260,16 @@ class SqliteCaseStore(SqliteCaseQueue):
                 " not_before_ns = ifnull(?, not_before_ns)"
                 " WHERE tenant = ? AND destination = ? AND id = ? AND state = ?",
                 (state, error, retry_at_ns, self.tenant, destination, entry_id, PENDING),
+            )
+
+    def outbox_declined(
+        self, entry_id: str, reason: str, destination: str = DEFAULT_DESTINATION
+    ) -> None:
+        with self._connections.transaction() as connection:
+            connection.execute(
+                "UPDATE outbox SET state = ?, attempts = attempts + 1, last_error = ?,"
+                " payload = x'' WHERE tenant = ? AND destination = ? AND id = ? AND state = ?",
+                (DECLINED, reason, self.tenant, destination, entry_id, PENDING),
             )
 
     def outbox_not_seen(

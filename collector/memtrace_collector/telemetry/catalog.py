@@ -347,7 +347,7 @@ _GOING_OUT = (
         "memtrace.outbox.depth",
         "{delivery}",
         "Deliveries of verdicts by state.",
-        state=one_of("pending delivered abandoned"),
+        state=one_of("pending delivered declined abandoned"),
     ),
     fleet_gauge(
         "memtrace.outbox.age",
@@ -356,8 +356,8 @@ _GOING_OUT = (
     ),
     counter(
         "memtrace.readback",
-        "{verdict}",
-        "Looks for a delivered verdict at its destination.",
+        "{delivery}",
+        "Delivered verdicts looked for at their destination, by what was found.",
         result=one_of("visible missing unreachable"),
     ),
     counter(

@@ -176,6 +176,11 @@ def test_only_the_statuses_of_the_specification_are_retried(status: int, outcome
     assert http_delivery("traces", status, "text/plain", b"why").outcome == outcome
 
 
+@pytest.mark.parametrize(("status", "expected"), [(404, True), (405, True), (400, False)])
+def test_what_is_not_offered_is_told_apart_from_what_is_wrong(status: int, expected: bool) -> None:
+    assert http_delivery("logs", status, "text/plain", b"why").is_not_offered is expected
+
+
 @pytest.mark.otlp_rule("C21", "C25")
 @pytest.mark.parametrize(
     ("value", "seconds"),

@@ -76,6 +76,10 @@ class Outbox:
         row.not_before_ns = retry_at_ns or 0
         row.state = "abandoned" if retry_at_ns is None else "pending"
 
+    def outbox_declined(self, entry_id: str, reason: str, destination: str = "scripted") -> None:
+        row = self._row(entry_id, destination)
+        row.state, row.last_error, row.payload = "declined", reason, b""
+
     def outbox_forget(self, before_ns: int, limit: int = 1_000) -> int:
         kept = [row for row in self.rows if row.state == "delivered" and row.payload]
         old = [row for row in kept if row.delivered_ns < before_ns][:limit]
@@ -108,6 +112,15 @@ class Clock:
 
     def __call__(self) -> int:
         return self.now
+
+
+def test_log_records_are_declined_where_only_traces_are_kept() -> None:
+    nowhere = Delivery("refused", "HTTP 404", is_not_offered=True)
+    outbox = Outbox([Row("record", b"1", "logs"), Row("span", b"2"), Row("bad", b"3", "logs")])
+    bad = Delivery("refused", "HTTP 400")
+    sender = OutboxSender(lambda: [outbox], Scripted([nowhere, nowhere, bad]), clock_ns=Clock())
+    sender.run_once()
+    assert [row.state for row in outbox.rows] == ["declined", "abandoned", "abandoned"]
 
 
 def test_rows_are_delivered_once() -> None:

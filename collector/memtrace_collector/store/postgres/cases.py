@@ -108,6 +108,10 @@ _FAILED = (
     " not_before_ns = coalesce(%s, not_before_ns)"
     " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
 )
+_DECLINED = (
+    "UPDATE outbox SET state = 'declined', attempts = attempts + 1, last_error = %s, payload = ''"
+    " WHERE tenant = %s AND destination = %s AND id = %s AND state = 'pending'"
+)
 _NOT_SEEN = (
     "UPDATE outbox SET state = %s, last_error = %s, leased_until_ns = 0,"
     " not_before_ns = coalesce(%s, not_before_ns)"
@@ -287,6 +291,12 @@ class PostgresCaseStore(PostgresCaseQueue):
         state = ABANDONED if retry_at_ns is None else PENDING
         tried = (state, keys.name_bytes(error), retry_at_ns)
         self._database.change(_FAILED, (*tried, self._tenant, destination, entry_id))
+
+    def outbox_declined(
+        self, entry_id: str, reason: str, destination: str = DEFAULT_DESTINATION
+    ) -> None:
+        said = keys.name_bytes(reason)
+        self._database.change(_DECLINED, (said, self._tenant, destination, entry_id))
 
     def outbox_not_seen(
         self,
