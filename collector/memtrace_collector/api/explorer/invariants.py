@@ -24,6 +24,8 @@ from memtrace_otel import semconv, variables
 PAGE = 50
 MAX_OPERATIONS = 20_000
 """Of the graphs that are checked when none is named, the ones written last first."""
+LARGEST = 100_000
+"""Operations of a graph that is checked while somebody waits."""
 MEANINGS = {
     "stale": "A search returned a version that had been replaced before the search began.",
     "zombie": "A search returned a record that had been deleted before the search began.",
@@ -54,7 +56,7 @@ def invariants(stores: Stores, parameters: Parameters) -> Json:
         and ``known`` (how many graphs were looked at, of how many).
 
     Raises:
-        WrongUseError: there is no such kind.
+        WrongUseError: there is no such kind; the graph is larger than :data:`LARGEST`.
         NotFoundError: there is no such graph.
     """
     kind, graph_id = parameters.get("kind", ""), parameters.get("graph", "")
@@ -80,13 +82,18 @@ def invariants(stores: Stores, parameters: Parameters) -> Json:
 def _checked(reader: GraphReader, graph_id: str) -> Checked:
     if graph_id:
         known_graph(reader, graph_id)
+        if reader.size(graph_id) > LARGEST:
+            raise WrongUseError(
+                f"{graph_id} has more than {LARGEST} operations, too many to check while you "
+                f"wait; `memtrace-otel invariants --graph {graph_id}` does"
+            )
         return Checked(check(reader, graph_id), 1, 1)
     summaries = latest_first(reader)
     found: list[tuple[int, Finding]] = []
     room, graphs = MAX_OPERATIONS, 0
     for summary in summaries:
-        if graphs and summary.operations > room:
-            break
+        if summary.operations > room:
+            continue
         room -= summary.operations
         graphs += 1
         found += [(summary.last_ns, item) for item in check(reader, summary.graph_id)]

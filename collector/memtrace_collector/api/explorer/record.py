@@ -27,11 +27,17 @@ from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.questions.suggest import known_graph, no_such_record
 from memtrace_collector.graph.reached import AnsweredWith, answers_with
+from memtrace_collector.graph.reader import Near
 from memtrace_collector.graph.readings import Places, Reading, by_write, met_by, readings
 from memtrace_otel import semconv, variables
 
 VERSIONS, READS, ANSWERS = 20, 15, 15
 """Of a page of each list."""
+MET_FIRST, MET_LAST = 1_000, 30_000
+"""Of the operations that merely met the record, those that are looked at."""
+_ALL_TIME_NS = 2**62
+MAX_VERDICT_GRAPHS = 50
+"""Graphs whose verdicts are looked through for the record."""
 MAX_CHECKED = 1_000
 """Of the operations that met the record, the last that are looked at for broken invariants."""
 MAX_FINDINGS = 50
@@ -60,7 +66,8 @@ def record(stores: Stores, parameters: Parameters) -> Json:
         ``asked`` (number of the version that was asked for, or None), ``timeline``,
         ``versions`` (oldest first), ``reads`` (newest first), ``answers`` (failures first, then
         newest first; those that the record broke without being in them included), ``invariants``,
-        ``checked`` and ``met`` (how many operations those rest on, of how many).
+        ``checked`` and ``met`` (how many operations those rest on, of how many), ``is_all``
+        (False: of those that met it only the first and the last were looked at).
 
     Raises:
         WrongUseError: a parameter is missing or malformed.
@@ -69,7 +76,7 @@ def record(stores: Stores, parameters: Parameters) -> Json:
     graph_id, given = needed(parameters, "graph"), needed(parameters, "record")
     known_graph(stores.graphs, graph_id)
     name = variables.record_of(given) if "@" in given else given
-    lookups = Lookups(stores.graphs)
+    lookups = Lookups(stores.graphs, Near(_ALL_TIME_NS, MET_FIRST, MET_LAST, 0))
     writes = lookups.history(graph_id, name)
     if not writes:
         raise no_such_record(stores.graphs, graph_id, name)
@@ -77,7 +84,8 @@ def record(stores: Stores, parameters: Parameters) -> Json:
     found = readings(name, met)
     used = answers_with(lookups, name, met)
     findings = invariants.of_record(lookups, graph_id, name, met[-MAX_CHECKED:])
-    verdicts = _verdicts_about(stores, graph_id, name, writes)
+    graph_ids = dict.fromkeys([graph_id, *(item.answer.graph_id for item in reversed(used))])
+    verdicts = _verdicts_about(stores, list(graph_ids)[:MAX_VERDICT_GRAPHS], name, writes)
     places = Places(writes)
     had = {item.answer.key: _had(places, item) for item in used}
     in_answers = Counter(place for each in had.values() for place in each)
@@ -108,6 +116,7 @@ def record(stores: Stores, parameters: Parameters) -> Json:
         "invariants_left_out": max(0, len(findings) - MAX_FINDINGS),
         "checked": min(len(met), MAX_CHECKED),
         "met": len(met),
+        "is_all": len(met) < MET_FIRST + MET_LAST,
     }
 
 
@@ -245,13 +254,14 @@ def _answers_of(stores: Stores, roles: Mapping[OperationKey, _Role]) -> list[Ope
 
 
 def _verdicts_about(
-    stores: Stores, graph_id: str, name: str, writes: Sequence[Write]
+    stores: Stores, graph_ids: Sequence[str], name: str, writes: Sequence[Write]
 ) -> list[Mapping[str, Any]]:
-    """Verdicts of the graph that find a write of the record decisive, or say that it was the last
-    right or the first wrong carrier."""
+    """Verdicts of these graphs that find a write of the record decisive, or say that it was the
+    last right or the first wrong carrier."""
     keys = {write.operation.key for write in writes}
     return [
         verdict
+        for graph_id in graph_ids
         for verdict in stores.cases.verdicts(graph_id)
         if keys.intersection(decisive_keys(verdict))
         or name in _carriers(verdict, "last_right", "first_wrong")

@@ -27,6 +27,10 @@ from memtrace_otel import variables
 ANSWERS = 25
 MAX_CANDIDATES = 100
 """Of one read."""
+MAX_FLAGS = 500
+"""The last flags, whose answers stand first."""
+LARGEST = 100_000
+"""Operations of a graph whose answers are listed, when it is named."""
 MAX_READ = 20_000
 """Operations that are gone through for the latest answers when no graph is named."""
 _OUTCOMES = {INJECTED: "injected", CUT: "cut"}
@@ -145,11 +149,7 @@ def _choice(stores: Stores, parameters: Parameters) -> Json:
     reader, graph_id = stores.graphs, parameters.get("graph", "")
     if graph_id:
         known_graph(reader, graph_id)
-    flagged = [
-        each.answer
-        for each in reversed(flags.flagged_answers(reader))
-        if graph_id in ("", each.answer.graph_id)
-    ]
+    flagged = _flagged(reader, graph_id)
     latest, looked_at = _latest(reader, graph_id)
     everything = list({item.key: item for item in (*flagged, *latest)}.values())
     page: Part = part(parameters, "start", len(everything), ANSWERS)
@@ -164,15 +164,23 @@ def _choice(stores: Stores, parameters: Parameters) -> Json:
     }
 
 
+def _flagged(reader: GraphReader, graph_id: str) -> list[Operation]:
+    """The answers that the last flags mean, newest flag first."""
+    newest = reader.flags()[: -MAX_FLAGS - 1 : -1]
+    meant = (flags.resolve(reader, flag) for flag in newest)
+    found = (answer for answer in meant if answer and graph_id in ("", answer.graph_id))
+    return list({answer.key: answer for answer in found}.values())
+
+
 def _latest(reader: GraphReader, graph_id: str) -> tuple[list[Operation], int]:
     """The answers of the graphs written last, newest first, and how many graphs those are."""
-    room, looked_at = MAX_READ, 0
+    room, looked_at = LARGEST if graph_id else MAX_READ, 0
     found: list[Operation] = []
     for summary in latest_first(reader):
         if graph_id not in ("", summary.graph_id):
             continue
-        if looked_at and summary.operations > room:
-            break
+        if summary.operations > room:
+            continue
         room -= summary.operations
         looked_at += 1
         found += filter(flags.is_answer, reader.all_operations(summary.graph_id))

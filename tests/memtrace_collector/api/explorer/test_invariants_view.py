@@ -66,11 +66,14 @@ def test_graphs_beyond_the_bound_are_not_checked_and_counted(
     script.day(50)
     script.graph = "user:later"
     stale(script)
-    monkeypatch.setattr(view, "MAX_OPERATIONS", 5)
+    monkeypatch.setattr(view, "MAX_OPERATIONS", 10)
     found = shown(script, tmp_path)
     assert (found["checked"], found["known"]) == (1, 2)
-    assert {each["graph_id"] for each in found["findings"]["items"]} <= {"user:later", "user:test"}
+    assert {each["graph_id"] for each in found["findings"]["items"]} == {"user:later"}
     assert found["graphs"]["total"] == 2
+    monkeypatch.setattr(view, "LARGEST", 5)
+    with pytest.raises(WrongUseError, match="memtrace-otel invariants --graph user:later"):
+        shown(script, tmp_path, graph="user:later")
 
 
 def test_an_unknown_kind_or_graph_is_refused(tmp_path: Path) -> None:

@@ -168,9 +168,47 @@ def test_a_long_life_is_told_in_pages_with_what_is_left_out(
     assert [each["number"] for each in found["versions"]["items"]] == list(range(21, 41))
     assert (found["versions"]["total"], found["reads"]["total"]) == (60, 59)
     assert [each["number"] for each in found["reads"]["items"]] == list(range(14, 0, -1))
-    assert (found["checked"], found["met"]) == (10, 118)
+    assert (found["checked"], found["met"], found["is_all"]) == (10, 118, True)
     assert sum(count for _, count in found["timeline"]["lanes"]["delivered"]) == 59
     assert shown(script, cases, versions="9999")["versions"]["start"] == 40
+
+
+def test_of_very_many_readers_the_first_and_the_last_are_told(
+    cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MET_FIRST", 2)
+    monkeypatch.setattr(view, "MET_LAST", 3)
+    script = Script()
+    _, version = script.remember("Status 0.")
+    reads = []
+    for day in range(1, 11):
+        script.ask("Status?", day)
+        reads.append(script.retrieve(version))
+    found = shown(script, cases)
+    assert found["is_all"] is False
+    spans = [each["span"]["spanId"] for each in found["reads"]["items"]]
+    assert spans == [each.span_id for each in (*reads[:2], *reads[-3:])][::-1]
+
+
+def test_an_owners_failure_is_told_with_the_shared_record_it_came_from(
+    cases: SqliteCaseStore,
+) -> None:
+    script = Script("corpus:handbook")
+    _, version = script.remember("Ask at extension 4417.")
+    script.graph = "user:ada"
+    script.ask("Which extension?")
+    script.retrieve(version, reads=("corpus:handbook",))
+    answer = script.answer("4417.", script.assemble(version, reads=("corpus:handbook",)))
+    key = {"traceId": answer.trace_id, "spanId": answer.span_id}
+    verdict = {
+        "id": case_id(answer), "revision": 1, "created": "2026-03-01T00:00:00.000Z",
+        "graph_id": "user:ada", "answer": key, "stage": "extraction", "error_type": "distortion",
+        "decisive": [], "last_right": None, "first_wrong": version, "method": "rules",
+    }  # fmt: skip
+    cases.save_verdict(verdict, [])
+    script.graph = "corpus:handbook"
+    (told,) = shown(script, cases)["answers"]["items"]
+    assert (told["outcome"], told["role"], told["had"]) == ("failed", "wrong", [1])
 
 
 def test_a_reference_opens_the_page_of_its_version(cases: SqliteCaseStore) -> None:

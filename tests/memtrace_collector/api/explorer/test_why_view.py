@@ -103,6 +103,7 @@ def test_only_the_latest_graphs_are_gone_through_and_it_says_how_many(
     cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view, "MAX_READ", 3)
+    monkeypatch.setattr(view, "MAX_FLAGS", 1)
     script = Script()
     for number in range(3):
         script.graph = f"user:{number}"
@@ -113,6 +114,9 @@ def test_only_the_latest_graphs_are_gone_through_and_it_says_how_many(
     assert [each["graph_id"] for each in found["answers"]["items"]] == ["user:2"]
     named = shown(script, cases, graph="user:0")
     assert [each["graph_id"] for each in named["answers"]["items"]] == ["user:0"]
+    monkeypatch.setattr(view, "LARGEST", 1)
+    too_large = shown(script, cases, graph="user:0")
+    assert (too_large["answers"]["total"], too_large["looked_at"]) == (0, 0)
 
 
 def test_what_is_no_answer_is_refused(cases: SqliteCaseStore) -> None:

@@ -25,7 +25,7 @@ export async function showInvariants(_, parameters) {
     element("form", { class: "filters", onsubmit: filter },
       graphField(found.graphs, found.graph_id, { all: "the latest graphs" }),
       element("button", { type: "submit" }, "Show")),
-    found.checked < found.known ? quiet(`Looked at: the ${counted(found.checked, "graph")} written last, of ${found.known.toLocaleString("en")}. Choose another above.`) : null,
+    found.checked < found.known ? quiet(`Looked at: ${counted(found.checked, "graph")} of ${found.known.toLocaleString("en")}, those written last. Choose another above.`) : null,
     kinds(found),
     pagedSection({
       id: "findings", title: found.kind ? `Found: ${NAMES[found.kind]}` : "Found", list: found.findings,

@@ -36,6 +36,7 @@ export async function showRecord([graph, record], parameters) {
     element("h2", {}, "Record ", code(found.record)),
     summary(found),
     timeLine(found.timeline),
+    found.is_all ? null : quiet("Very many operations met it: of them the first and the last are told here."),
     invariants(found),
     element("div", { class: "life" },
       element("div", {}, section("versions", "versions", "Versions", (list) => versions(found, list))),

@@ -151,7 +151,9 @@ async function choice(parameters) {
     element("form", { class: "filters", onsubmit: filter },
       graphField(found.graphs, found.graph_id, { all: "the latest graphs" }),
       element("button", { type: "submit" }, "Show")),
-    found.looked_at < found.known ? quiet(`Gone through: the ${counted(found.looked_at, "graph")} written last, of ${found.known.toLocaleString("en")}. Choose another above.`) : null,
+    found.looked_at < found.known ? quiet(found.graph_id
+      ? "This graph is too large to go through for its answers: only those flagged are listed."
+      : `Gone through: ${counted(found.looked_at, "graph")} of ${found.known.toLocaleString("en")}, those written last. Choose another above.`) : null,
     pagedSection({
       id: "answers", title: "Answers", list: found.answers, draw: (list) => answers(list, found.flagged),
       load: async (start) => (await view("why", { ...place, start })).answers,
