@@ -11,8 +11,19 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httpx
 import pytest
 
+from memtrace_collector.config import load
 from tests import jaeger_ui
-from tests.integration.conftest import DemoRun, Jaeger, Up, get, links, parent, tags, up
+from tests.integration.conftest import (
+    ROOT,
+    DemoRun,
+    Jaeger,
+    Up,
+    get,
+    links,
+    parent,
+    tags,
+    up,
+)
 
 EXPLORER = "http://localhost:4319/#/"
 PARAMETERS = {
@@ -275,7 +286,7 @@ def test_from_a_search_to_the_decisive_operation_it_is_one_click(jaeger, omissio
 
 
 def test_the_explorers_links_find_the_span_in_jaeger(jaeger, omission):
-    template = "/trace/{trace_id}?uiFind={span_id}"
+    template = load({}, {}, ROOT / "collector" / "memtrace.yaml").explorer.trace_url
     for hop in omission["verdict"]["path"]:
         span = hop["span"]
         url = template.format(trace_id=span["traceId"], span_id=span["spanId"])
