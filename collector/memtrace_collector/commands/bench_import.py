@@ -72,7 +72,7 @@ def import_benchmark(
     else:
         _print(figures)
         for name in found.unlabelled:
-            print_line(f"{name}: no label to compare with; `memtrace-otel import` takes it")
+            print_line(f"{name}: no annotation and no judgement; `memtrace-otel import` takes it")
     if found.problems:
         raise DamagedError("\n".join(map(plain, found.problems)))
 

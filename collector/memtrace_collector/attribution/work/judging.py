@@ -43,9 +43,9 @@ class Judging:
             WrongUseError: that cannot be said of this case.
             ConflictError: another revision is current than the one that was looked at.
         """
-        said = self._by_somebody(said)
         current = self._current(case)
-        if said.revision not in (0, current["revision"]):
+        said = self._completed(said, current)
+        if said.revision != current["revision"]:
             return self._repeated(case, said, current)
         made = self._made(case, said, current)
         if judged.is_judged(current) and judged.says_the_same(current, made):
@@ -55,11 +55,14 @@ class Judging:
         self._count(made, case)
         return made
 
-    def _by_somebody(self, said: Said) -> Said:
+    def _completed(self, said: Said, current: Mapping[str, Any]) -> Said:
         """Who gives no name is known by the tenant of their token."""
-        if said.by or self._cases.tenant == DEFAULT_TENANT:
-            return said
-        return structs.replace(said, by=self._cases.tenant)
+        tenant = self._cases.tenant
+        return structs.replace(
+            said,
+            revision=said.revision or current["revision"],
+            by=said.by or ("" if tenant == DEFAULT_TENANT else tenant),
+        )
 
     def _made(self, case: Case, said: Said, current: Mapping[str, Any]) -> Json:
         now = self._clock_ns()

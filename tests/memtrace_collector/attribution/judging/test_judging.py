@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.judging.said import Said, read
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.attribution.work import settling, superseding
@@ -227,6 +228,21 @@ def test_of_two_who_judge_at_once_one_is_refused(setting: Setting) -> None:
     assert setting.current()["revision"] == 2
 
 
+def test_who_named_no_revision_is_refused_all_the_same_when_overtaken(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = judged.confirmed
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(judged, "confirmed", made)
+        setting.say("confirm", by="anna")
+        return made(*given)
+
+    monkeypatch.setattr(judged, "confirmed", meanwhile)
+    with pytest.raises(ConflictError, match=r"not revision 1 .* but revision 2.* by anna"):
+        setting.say("confirm", by="bob")
+
+
 def test_a_withdrawn_judgement_gives_the_machines_verdict_back(setting: Setting) -> None:
     setting.correct()
     verdict = setting.say("withdraw", revision=2, by="anna")
@@ -243,12 +259,12 @@ def test_a_withdrawn_judgement_gives_the_machines_verdict_back(setting: Setting)
 
 
 def test_the_rules_never_supersede_a_person(setting: Setting) -> None:
-    judged = setting.correct()
+    said = setting.correct()
     assert setting.look_again() == []
     setting.changes("overwritten")
     current = setting.current()
     now = current.pop("machine_now")
-    assert current == {name: part for name, part in judged.items() if name != "machine_now"}
+    assert current == {name: part for name, part in said.items() if name != "machine_now"}
     assert (now["error_type"], now["agreement"]) == ("overwritten", "stage")
     assert setting.metrics.counted["memtrace.judgements.outdated"] == 1
     setting.look_again()
