@@ -22,9 +22,9 @@ from memtrace_collector.graph.reader import GraphReader
 from memtrace_otel import semconv, variables
 
 PAGE = 50
-MAX_OPERATIONS = 20_000
+MAX_OPERATIONS = 50_000
 """Of the graphs that are checked when none is named, the ones written last first."""
-LARGEST = 100_000
+LARGEST = 200_000
 """Operations of a graph that is checked while somebody waits."""
 MEANINGS = {
     "stale": "A search returned a version that had been replaced before the search began.",

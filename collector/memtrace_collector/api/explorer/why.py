@@ -29,9 +29,9 @@ MAX_CANDIDATES = 100
 """Of one read."""
 MAX_FLAGS = 500
 """The last flags, whose answers stand first."""
-LARGEST = 100_000
+LARGEST = 500_000
 """Operations of a graph whose answers are listed, when it is named."""
-MAX_READ = 20_000
+MAX_READ = 100_000
 """Operations that are gone through for the latest answers when no graph is named."""
 _OUTCOMES = {INJECTED: "injected", CUT: "cut"}
 

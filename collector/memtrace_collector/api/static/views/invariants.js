@@ -50,7 +50,8 @@ function kinds({ kind: chosen, graph_id: graph, kinds: known }) {
     known.map(({ kind, meaning, count }) => card(kind, NAMES[kind], meaning, count))));
 }
 
-function findings(list, { kind, checked }) {
+function findings(list, { kind, checked, known }) {
+  if (!checked && known) return quiet("Every graph is too large to be checked with others: choose one above.");
   if (!list.total) return quiet(kind ? `Nothing of this kind was found in ${counted(checked, "graph")}.` : `Nothing was found in ${counted(checked, "graph")}: every delivery was current, every decision was carried out.`);
   const head = (text) => element("th", { scope: "col" }, text);
   return element("div", { class: "scrolls" }, element("table", {},
