@@ -27,7 +27,7 @@ MAX_SECONDS = 10.0
 """From the address to a drawing of a thousand nodes. A second is usual; a machine that is busy
 with other tests takes several."""
 
-MAX_FRAME_MS = 250
+MAX_FRAME_MS = 1_000
 USUAL_FRAME = """async () => {
   const canvas = document.querySelector(".graph-canvas");
   const took = [];
@@ -40,7 +40,8 @@ USUAL_FRAME = """async () => {
   }
   return took.sort((a, b) => a - b)[10];
 }"""
-"""Milliseconds of the median frame while the drawing is zoomed."""
+"""Milliseconds of the median frame while the drawing is zoomed: some 50, and many times that where
+all processors are busy with other tests."""
 
 
 def graph_address(explorer: Explorer, case_id: str, of: str = "") -> str:

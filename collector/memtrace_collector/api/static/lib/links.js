@@ -12,6 +12,13 @@ export function address(view, parts = [], parameters = {}) {
 
 export const link = (text, view, ...parts) => element("a", { href: address(view, parts) }, text);
 
+// Where more is said of a variable: the life of a record, or what came of it; null: nowhere.
+export function variableAddress(graphId, ref) {
+  const [kind] = ref.split(":", 1);
+  if (["mem", "doc"].includes(kind)) return address("record", [graphId, ref.slice(0, ref.lastIndexOf("@"))]);
+  return ["query", "prompt"].includes(kind) ? null : address("impact", [ref]);
+}
+
 // traceLink({ traceId, spanId }): the span in the trace backend's own page; plain text without one.
 export function traceLink(span, text = "trace") {
   if (!span) return null;

@@ -1,9 +1,9 @@
 // The drawing: nodes and links in one SVG that is zoomed, moved and walked by pointer and keys.
 
 import { element, svg } from "../lib/dom.js";
-import { address } from "../lib/links.js";
+import { address, variableAddress } from "../lib/links.js";
 import { graphOf, spoken, subtitle, title } from "./graph_model.js";
-import { curve, fitted, isDashed, outline, rounded } from "./graph_shapes.js";
+import { SIGNS, curve, fitted, isDashed, outline, rounded } from "./graph_shapes.js";
 
 const MARGIN = 28;
 const LEAST = 0.06, MOST = 3, READABLE = 0.62, FAR = 0.45;
@@ -41,6 +41,7 @@ export class Canvas {
     isOperation
       ? [svg("text", { x: 16, y: 19, class: "title" }, fitted(title(node), 20)), svg("text", { x: 16, y: 35, class: "small" }, fitted(subtitle(node), 22))]
       : [svg("text", { x: 9, y: 19, class: "of-kind" }, fitted(title(node), 14)), svg("text", { x: 14 + 7 * title(node).length, y: 19, class: "small" }, fitted(subtitle(node), 25 - title(node).length))],
+    node.outcome ? svg("text", { x: node.width - 24, y: 20, class: "outcome", "data-outcome": node.outcome }, SIGNS[node.outcome] ?? "?") : null,
     badge(node));
     return shape;
   }
@@ -249,9 +250,8 @@ export class Canvas {
 
   open(node) {
     if (!node) return;
-    location.hash = node.kind === "operation" ? address("operation", [node.id])
-      : ["mem", "doc"].includes(node.of_kind) ? address("record", [graphOf(node), node.record])
-        : address("impact", [node.id]);
+    const leads = node.kind === "operation" ? address("operation", [node.id]) : variableAddress(graphOf(node), node.id);
+    if (leads) location.hash = leads;
   }
 }
 

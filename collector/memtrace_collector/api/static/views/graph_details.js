@@ -2,7 +2,7 @@
 
 import { element, excerpt, facts, quiet } from "../lib/dom.js";
 import { timeText } from "../lib/format.js";
-import { link, traceLink } from "../lib/links.js";
+import { link, traceLink, variableAddress } from "../lib/links.js";
 import { graphOf, title } from "./graph_model.js";
 
 const SHOWN = 12;
@@ -28,8 +28,12 @@ function leads(node) {
     const [traceId, spanId] = node.id.split(":");
     return [link("Operation", "operation", node.id), traceLink({ traceId, spanId })];
   }
-  const isKept = ["mem", "doc"].includes(node.of_kind);
-  return [isKept ? link("Record", "record", graphOf(node), node.record) : null, link("Impact", "impact", node.id)];
+  const own = variableAddress(graphOf(node), node.id);
+  const isRecord = ["mem", "doc"].includes(node.of_kind);
+  return [
+    isRecord ? element("a", { href: own }, "Record") : null,
+    own ? link("Impact", "impact", node.id) : null,
+  ];
 }
 
 function ofOperation(node) {

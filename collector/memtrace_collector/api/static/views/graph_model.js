@@ -19,7 +19,7 @@ export function modelOf(found) {
 
 // What a node is called, in one line.
 export function title(node) {
-  if (node.kind === "operation") return node.step;
+  if (node.kind === "operation") return node.error ? `${node.step} (failed)` : node.step;
   return `${node.of_kind}${node.deleted ? " (deleted)" : ""}`;
 }
 

@@ -2,6 +2,9 @@
 
 import { element, svg } from "../lib/dom.js";
 
+// What became of the needed information at an operation, where the verdict says so.
+export const SIGNS = { kept: "✓", changed: "≠", lost: "✗", unknown: "?" };
+
 const READS = new Set(["retrieve", "rerank", "rewrite"]);
 const CUT = 10;
 
@@ -52,6 +55,8 @@ export function legend(model) {
       svg("svg", { width: 26, height: 14, "aria-hidden": "true" }, svg("path", { class: "swatch", transform: "translate(1 1) scale(.4)", d: outline(step, 60, 30) })), step)),
     element("span", {}, svg("svg", { width: 26, height: 14, "aria-hidden": "true" }, svg("path", { class: "swatch variable", transform: "translate(1 2) scale(.4)", d: rounded(60, 25, 8) })), "variable"),
     relations.map((relation) => element("span", {}, line(`link ${relation}`), relation)),
+    Object.keys(SIGNS).filter((outcome) => model.nodes.some((node) => node.outcome === outcome)).map((outcome) =>
+      element("span", {}, element("strong", { class: "sign", "data-outcome": outcome, "aria-hidden": "true" }, SIGNS[outcome]), `information ${outcome}`)),
     unsure.length ? element("span", {}, line("link unsure"), unsure.join(", ")) : null);
 }
 

@@ -2,7 +2,7 @@
 
 import { element, excerpt, headedTable } from "../lib/dom.js";
 import { timeText } from "../lib/format.js";
-import { link } from "../lib/links.js";
+import { link, variableAddress } from "../lib/links.js";
 import { graphOf, title } from "./graph_model.js";
 
 const EXCERPT = 140;
@@ -27,11 +27,16 @@ function operations(model) {
 
 function variables(model) {
   const rows = model.nodes.filter((node) => node.kind === "variable").map((node) => [
-    ["mem", "doc"].includes(node.of_kind) ? link(title(node), "record", graphOf(node), node.record) : link(title(node), "impact", node.id),
+    linked(node),
     said(node), excerpt(node.text ?? "not captured", EXCERPT), timeText(node.time_ns),
     named(node.into, (each) => each.from), named(node.outof, (each) => each.to),
   ]);
   return headedTable("Variables, oldest first", ["Kind", "Marks", "Text", "Time", "Made by", "Used by"], rows);
+}
+
+function linked(node) {
+  const href = variableAddress(graphOf(node), node.id);
+  return href ? element("a", { href }, title(node)) : title(node);
 }
 
 const said = (node) => [...node.marks, node.outcome].filter(Boolean).join(", ");

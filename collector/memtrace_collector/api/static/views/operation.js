@@ -3,7 +3,7 @@
 import { view } from "../lib/ask.js";
 import { code, element, facts, headedTable, quiet, table } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
-import { address, link, traceLink } from "../lib/links.js";
+import { address, link, traceLink, variableAddress } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
 import { pager } from "./graphs.js";
 
@@ -92,8 +92,8 @@ function section(found, [name, title, says], here) {
 
 function reference({ ref, role, graph_id: graphId }) {
   const [kind] = ref.split(":", 1);
-  const record = ref.slice(0, ref.lastIndexOf("@"));
-  const leads = ["mem", "doc"].includes(kind) ? link("record", "record", graphId, record) : link("impact", "impact", ref);
+  const href = variableAddress(graphId, ref);
+  const leads = href ? element("a", { href }, ["mem", "doc"].includes(kind) ? "record" : "impact") : null;
   return element("div", { class: "what" },
     element("div", { class: "row" }, element("strong", {}, kind), role ? element("span", { class: "quiet" }, role) : null, leads),
     element("div", { class: "id quiet", dir: "auto" }, ref));
