@@ -27,8 +27,8 @@ import httpx
 from playwright.sync_api import Browser, sync_playwright
 
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.superseding import stored_form
 from memtrace_collector.attribution.work.intake import case_id
-from memtrace_collector.attribution.work.superseding import stored_form
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.log.position import START
 from memtrace_collector.runtime.stores import FACTS_FILE, open_cases

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.superseding import stored_form
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.work.superseding import stored_form
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.loader import load_case
 from memtrace_collector.runtime.stores import CASES_FILE

@@ -22,12 +22,12 @@ from memtrace_collector.attribution import path
 from memtrace_collector.attribution.explain import without_quotes
 from memtrace_collector.attribution.judging.agreement import agreement
 from memtrace_collector.attribution.judging.said import Said
-from memtrace_collector.attribution.verdict import MEMORY_STAGES, STAGE_OF, Decisive, Hop
-from memtrace_collector.attribution.work.superseding import (
+from memtrace_collector.attribution.superseding import (
     finding_again,
     is_known,
     superseding_form,
 )
+from memtrace_collector.attribution.verdict import MEMORY_STAGES, STAGE_OF, Decisive, Hop
 from memtrace_collector.graph.facts import Operation, OperationKey
 
 HUMAN = "human"

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from memtrace_collector.attribution import superseding
 from memtrace_collector.attribution.judge import Judge
 from memtrace_collector.attribution.judging import judged
-from memtrace_collector.attribution.work import intake, settling, superseding
+from memtrace_collector.attribution.superseding import Json
+from memtrace_collector.attribution.work import intake, settling
 from memtrace_collector.attribution.work.judging import machine_verdict
 from memtrace_collector.attribution.work.settling import WaitedFor
-from memtrace_collector.attribution.work.superseding import Json
 from memtrace_collector.attribution.work.telling import tell
 from memtrace_collector.attribution.work.unseen import Unseen
 from memtrace_collector.attribution.writeback.rows import entries

@@ -18,11 +18,11 @@ from typing import Any
 
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.judge import Judge
+from memtrace_collector.attribution.superseding import Json
 from memtrace_collector.attribution.work import intake
 from memtrace_collector.attribution.work.look import Look
 from memtrace_collector.attribution.work.pace import Pace
 from memtrace_collector.attribution.work.settling import WaitedFor
-from memtrace_collector.attribution.work.superseding import Json
 from memtrace_collector.attribution.work.unseen import Unseen
 from memtrace_collector.attribution.writeback.target import WriteBack
 from memtrace_collector.graph import flags

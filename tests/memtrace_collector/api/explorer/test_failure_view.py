@@ -13,8 +13,8 @@ from msgspec import structs
 from memtrace_collector.api.explorer.failure import answer, failure
 from memtrace_collector.api.exploring import Stores
 from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.superseding import stored_form
 from memtrace_collector.attribution.work.intake import case_id
-from memtrace_collector.attribution.work.superseding import stored_form
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.facts import Flag, SpanFacts

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from memtrace_collector.attribution import superseding
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.judging.said import Said, read
 from memtrace_collector.attribution.verdict import Verdict
-from memtrace_collector.attribution.work import settling, superseding
+from memtrace_collector.attribution.work import settling
 from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.attribution.work.judging import Judging
 from memtrace_collector.attribution.work.worker import Worker

@@ -9,7 +9,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 
 from memtrace_collector.attribution.judging import judged, label
 from memtrace_collector.attribution.judging.said import Said
-from memtrace_collector.attribution.work.superseding import stored_form
+from memtrace_collector.attribution.superseding import stored_form
 from memtrace_collector.processor.redaction import remove_content
 from tests.memtrace_collector.attribution.scripts import Script
 from tests.memtrace_collector.attribution.writeback.kit import CASE_ID, case, spans, written
