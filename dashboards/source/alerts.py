@@ -90,8 +90,7 @@ _DATA = (
         "0m",
         "The log's disk is nearly full: requests are refused",
         "Below the reserved room nothing more is written, so that what is there stays readable.",
-        "Free room on the log's disk, or lower `retention.log.max_bytes`; refusals end by"
-        " themselves.",
+        "Free room on the log's disk, or lower `retention.log_bytes`; refusals end by themselves.",
     ),
     Alert(
         "MemtraceRejectsSpans",
@@ -110,7 +109,7 @@ _DATA = (
         "0m",
         "Parts of the log were deleted before {{ $labels.reader }} read them",
         "Retention took away what was not processed: the graphs have a gap for good.",
-        "Give `retention.log` more bytes or days, then look at why {{ $labels.reader }} is behind.",
+        "Raise `retention.log_bytes`, then look at why {{ $labels.reader }} is behind.",
     ),
     Alert(
         "MemtraceProjectionStuck",
@@ -130,8 +129,8 @@ _DATA = (
         "Requests were set aside ({{ $labels.kind }})",
         "They could not be projected and are kept apart; what they say is missing from the graphs."
         " damaged: the disk returned other bytes than were written.",
-        "`memtrace-otel doctor` names the folder and the errors; after an upgrade that can read"
-        " them, `memtrace-otel rebuild`.",
+        "Read `quarantine.jsonl` beside the log: position and reason. A release that can read them"
+        " takes them up with `memtrace-otel rebuild`.",
     ),
 )
 
@@ -162,7 +161,8 @@ _VERDICTS = (
         "0m",
         "The destination refused verdicts for good",
         "They stay in the store and in the explorer, and are missing in Jaeger.",
-        "Read its answer in Pipeline, `Verdicts not delivered`; repair it, then deliver again.",
+        "Read its answer in Pipeline, `Verdicts not delivered`; repair it, then"
+        " `memtrace-otel verdicts --redeliver`.",
     ),
     Alert(
         "MemtraceVerdictsNotVisible",
@@ -182,8 +182,8 @@ _VERDICTS = (
         "0m",
         "The model is no longer asked ({{ $labels.reason }})",
         "Cases that need a model are judged by rules alone: more of them abstain.",
-        "case budget, run budget: raise `model.*budget` or accept it. unreachable, time: check the"
-        " endpoint.",
+        "A budget: raise `model.case_*` or `model.run_*`, or accept it. unreachable, time: check"
+        " the endpoint.",
     ),
 )
 

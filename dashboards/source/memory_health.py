@@ -50,7 +50,7 @@ def build(addresses: Addresses) -> dashboard.Dashboard:
     for variable in (*frame.instances(), *frame.system_and_step(), frame.smoothed()):
         page.with_variable(variable)
     frame.with_addresses(page, addresses)
-    for add in (_trend, _operations, _records, _invariants, _confidence):
+    for add in (_trend, _over_time, _operations, _retrieval, _invariants, _confidence, _people):
         add(page)
     return page
 
@@ -114,6 +114,9 @@ def _trend(page: dashboard.Dashboard) -> None:
             limits=amber_red(1, 100),
         )
     )
+
+
+def _over_time(page: dashboard.Dashboard) -> None:
     page.with_panel(_comparison())
     for attribute in ("stage", "type", "system"):
         page.with_panel(_share_over_time(attribute))
@@ -231,7 +234,7 @@ def _operations(page: dashboard.Dashboard) -> None:
     )
 
 
-def _records(page: dashboard.Dashboard) -> None:
+def _retrieval(page: dashboard.Dashboard) -> None:
     searches = "memtrace.retrievals"
     empty = increase(searches, 'result="empty"', OF_SYSTEM, by="system", over=SMOOTHED)
     all_of_them = increase(searches, OF_SYSTEM, by="system", over=SMOOTHED)
@@ -347,6 +350,9 @@ def _confidence(page: dashboard.Dashboard) -> None:
             stacked=True,
         )
     )
+
+
+def _people(page: dashboard.Dashboard) -> None:
     page.with_panel(_agreement())
     page.with_panel(
         bars(

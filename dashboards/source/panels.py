@@ -268,7 +268,11 @@ class Column:
 
 def _links(links: Sequence[tuple[str, str]]) -> DynamicConfigValue:
     return DynamicConfigValue(
-        "links", [{"title": title, "url": url, "targetBlank": True} for title, url in links]
+        "links",
+        [
+            {"title": title, "url": url, "targetBlank": not url.startswith("/d/")}
+            for title, url in links
+        ],
     )
 
 

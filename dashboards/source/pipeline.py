@@ -41,7 +41,7 @@ def build(addresses: Addresses) -> dashboard.Dashboard:
         page.with_variable(variable)
     page.with_variable(frame.of_postgresql("tenant", "Tenant", queries.TENANTS))
     frame.with_addresses(page, addresses)
-    for add in (_now, _door, _projection, *verdict_rows.ROWS, _processes):
+    for add in (_now, _door, _losses, _projection, _references, *verdict_rows.ROWS, _processes):
         add(page)
     return page
 
@@ -68,7 +68,7 @@ def _now(page: dashboard.Dashboard) -> None:
         (
             "Quarantined",
             "Requests set aside in this window because they could not be projected. They are kept;"
-            " read why with the command that the alert names.",
+            " the line of the process's log that says `quarantined` says why.",
             "short",
             increase("memtrace.projection.quarantined"),
             amber_red(1, 10),
@@ -151,6 +151,9 @@ def _door(page: dashboard.Dashboard) -> None:
             empty=NOBODY,
         )
     )
+
+
+def _losses(page: dashboard.Dashboard) -> None:
     page.with_panel(
         lines(
             "Requests that the log did not take",
@@ -182,7 +185,6 @@ def _door(page: dashboard.Dashboard) -> None:
 
 
 def _projection(page: dashboard.Dashboard) -> None:
-    wait = "memtrace.references.wait"
     page.with_row(dashboard.Row("Projection into graphs"))
     lag, delay = (
         queries.select("memtrace.projection.lag"),
@@ -225,6 +227,10 @@ def _projection(page: dashboard.Dashboard) -> None:
             empty=NOBODY,
         )
     )
+
+
+def _references(page: dashboard.Dashboard) -> None:
+    wait = "memtrace.references.wait"
     page.with_panel(
         lines(
             "References without a producer",

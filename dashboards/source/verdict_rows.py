@@ -55,7 +55,8 @@ def _judging(page: dashboard.Dashboard) -> None:
         lines(
             "Judged, failed, set aside",
             "Looks at flagged answers. Failures are tried again; set aside: see why with"
-            " `memtrace-otel attribute`; leases lost: a worker was slower than its lease.",
+            " `memtrace-otel verdicts --set-aside`; leases lost: a worker was slower than its"
+            " lease.",
             "short",
             over_time("judged", or_zero(increase("memtrace.attribution.cases", over=RATE))),
             *(over_time(what, or_zero(increase(name, over=RATE))) for what, name in failures),
@@ -100,13 +101,17 @@ def _going_out(page: dashboard.Dashboard) -> None:
             empty="nothing delivered",
         )
     )
+
+
+def _forwarding(page: dashboard.Dashboard) -> None:
+    lag = queries.select("memtrace.forward.lag")
     page.with_panel(
         lines(
             "Forwarding",
             "Bytes of the log that were not sent on yet, by process. Only where a destination is"
             " set.",
             "bytes",
-            over_time("lag", or_zero(present("memtrace.forward.lag"))),
+            over_time("{{instance}}", or_zero(f"sum by (instance) ({lag})")),
             empty="no destination is set",
             width=8,
         )
@@ -115,7 +120,7 @@ def _going_out(page: dashboard.Dashboard) -> None:
         rows(
             "Verdicts not delivered",
             "What the destination has not taken, with its last answer: pending is tried again,"
-            " abandoned needs `memtrace-otel doctor` and a repaired destination.",
+            " abandoned is sent again by `memtrace-otel verdicts --redeliver`.",
             Sql(queries.UNDELIVERED),
             empty="all delivered",
             columns={
@@ -184,6 +189,9 @@ def _model(page: dashboard.Dashboard) -> None:
             width=6,
         )
     )
+
+
+def _tokens(page: dashboard.Dashboard) -> None:
     page.with_panel(
         lines(
             "Calls and tokens",
@@ -199,4 +207,4 @@ def _model(page: dashboard.Dashboard) -> None:
     )
 
 
-ROWS = (_judging, _going_out, _model)
+ROWS = (_judging, _going_out, _forwarding, _model, _tokens)

@@ -101,9 +101,12 @@ def _fail(found: Monitored, process: Up) -> None:
 
 
 def _seen(found: Monitored) -> None:
-    """Prometheus has scraped what serve tells of the store."""
+    """Prometheus has scraped what serve tells of the store, and each counter a few times: what it
+    says at a whole second is what there is."""
     told = f"sum(memtrace_verdicts) == {len(found.serving.ask('/verdicts'))}"
     eventually(lambda: bool(found.query(told)), "as many verdicts, scraped")
+    settled = "min(count_over_time(memtrace_verdicts_stored_total[1m])) >= 6"
+    eventually(lambda: bool(found.query(settled)), "the counters, scraped")
 
 
 def _judge(found: Monitored) -> None:
