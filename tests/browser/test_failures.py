@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from memtrace_collector.runtime.stores import CASES_FILE
+from memtrace_collector.store.queue import QueuedCase
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
 from tests.browser.conftest import Explorer, Shoot, running, shown
 
@@ -21,6 +25,58 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """An `up` that nobody has sent anything to."""
     with running(tmp_path_factory.mktemp("empty") / "store") as up:
         yield Explorer(up.addresses["api"])
+
+
+@dataclass(frozen=True)
+class Many:
+    """An `up` over a store of 120 verdicts without spans, and an answer that was set aside."""
+
+    explorer: Explorer
+    cases: SqliteCaseStore
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Many]:
+    folder = tmp_path_factory.mktemp("many") / "store"
+    folder.mkdir()
+    cases = SqliteCaseStore(folder / CASES_FILE)
+    for number in range(120):
+        cases.save_verdict(verdict(number), [])
+    cases.announce([QueuedCase("failed", "ab" * 16, "cd" * 8, "user:anna", 1)], (), None, 0)
+    lease = cases.claim("failed", "worker", 0, 10)
+    assert lease is not None and cases.fail(lease, "the rules fail", None)
+    with running(folder) as up:
+        yield Many(Explorer(up.addresses["api"]), cases)
+    cases.close()
+
+
+def verdict(number: int) -> dict[str, object]:
+    return {
+        "id": f"{number:032x}",
+        "revision": 1,
+        "created": f"2026-01-01T{number // 60:02d}:{number % 60:02d}:00.000Z",
+        "graph_id": "user:anna",
+        "answer": {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}"},
+        "stage": "update",
+        "error_type": "overwritten",
+        "method": "rules",
+        "score": 0.9,
+        "explanation": f"Explanation {number}.",
+        "decisive": [],
+        "also": [],
+        "alternatives": [],
+        "evidence": [],
+        "path": [],
+        "basis": ["text"],
+        "lineage": "complete",
+        "absence": "proven",
+        "missing": [],
+        "aspect": None,
+        "mechanism": None,
+        "last_right": None,
+        "first_wrong": None,
+        "case_trace": None,
+    }
 
 
 def rows(page: Page) -> Locator:
@@ -109,6 +165,54 @@ def test_refreshing_keeps_filters_and_focus(page: Page, explorer: Explorer) -> N
                       ".find((b) => b.textContent === 'Refresh').click()")  # fmt: skip
     expect(page.locator(f'th a[href="{name}"]')).to_be_focused()
     expect(rows(page)).to_have_count(before)
+
+
+def test_a_long_list_is_shown_page_by_page_and_kept_on_the_way_back(page: Page, many: Many) -> None:
+    many.explorer.open(page, ADDRESS)
+    expect(page.get_by_role("status")).to_have_text("120 verdicts")
+    expect(rows(page)).to_have_count(50)
+    page.get_by_role("button", name="Show more").click()
+    expect(rows(page)).to_have_count(100)
+    link = rows(page).nth(80).locator("th a")
+    name = str(link.get_attribute("href"))
+    link.click()
+    shown(page, name)
+    page.go_back()
+    expect(rows(page)).to_have_count(100)
+    expect(page.locator(f'th a[href="{name}"]')).to_be_focused()
+    page.get_by_role("button", name="Show more").click()
+    expect(rows(page)).to_have_count(120)
+    expect(page.get_by_role("button", name="Show more")).to_be_hidden()
+
+
+def test_a_refresh_brings_newer_verdicts_and_leaves_the_row_in_view_where_it_is(
+    page: Page, many: Many
+) -> None:
+    many.explorer.open(page, ADDRESS)
+    row = rows(page).nth(30)
+    name = row.get_attribute("data-id")
+    row.scroll_into_view_if_needed()
+    page.evaluate("document.querySelectorAll('table.failures tr')[20].scrollIntoView()")
+    looked_at = page.locator(f'tr[data-id="{name}"]')
+    before = looked_at.bounding_box()
+    many.cases.save_verdict(verdict(121), [])
+    page.evaluate("[...document.querySelectorAll('main button')]"
+                  ".find((button) => button.textContent === 'Refresh').click()")  # fmt: skip
+    expect(page.get_by_role("status")).to_have_text("121 verdicts")
+    expect(rows(page).first).to_contain_text("Explanation 121.")
+    after = looked_at.bounding_box()
+    assert before is not None and after is not None
+    assert abs(before["y"] - after["y"]) < 2
+
+
+def test_what_could_not_be_judged_is_listed_with_the_reason(
+    page: Page, many: Many, axe: Callable[[Page], None]
+) -> None:
+    many.explorer.open(page, "#/failures?stage=ingest")
+    details = page.locator("details.unjudged")
+    expect(details.locator("summary")).to_have_text("Not judged: 1 set aside")
+    expect(details).to_contain_text("the rules fail")
+    axe(page)
 
 
 def test_a_store_without_failures_says_what_to_do(
