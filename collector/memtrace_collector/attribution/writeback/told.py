@@ -89,7 +89,9 @@ class Told:
             semconv.MEMTRACE_ATTRIBUTION_MISSING: ",".join(verdict["missing"]),
             semconv.MEMTRACE_ATTRIBUTION_REVISION: self.revision,
             **self.judgement(),
-            semconv.MEMTRACE_CAUSE_FURTHER: _listed(verdict["decisive"][1:]),
+            semconv.MEMTRACE_CAUSE_FURTHER: _listed(
+                each for each in verdict["decisive"] if cause is None or span_key(each) != cause.key
+            ),
             semconv.MEMTRACE_CAUSE_ALSO: _listed(verdict["also"]),
             semconv.MEMTRACE_GRAPH_ID: verdict["graph_id"],
             **(_ids(cause) if cause else {}),

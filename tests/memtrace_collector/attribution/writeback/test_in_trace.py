@@ -88,6 +88,17 @@ def test_of_several_causes_each_is_named_linked_and_marked() -> None:
     }
 
 
+def test_a_decisive_operation_that_is_no_longer_known_is_named_too() -> None:
+    verdict, script = case()
+    (known,) = verdict["decisive"]
+    lost = {**known, "traceId": "f" * 32, "spanId": "e" * 16}
+    rows = written({**verdict, "decisive": [lost, known]}, script)
+    (found,) = spans(rows[ATTRIBUTION])
+    assert found.says["memtrace.cause.span_id"] == known["spanId"]
+    assert found.says["memtrace.cause.further"] == [f"{'f' * 32}:{'e' * 16} wrongly_deleted"]
+    assert len(_markers(rows)) == 1
+
+
 def test_more_causes_than_links_fit_leave_the_case_first() -> None:
     verdict, script = case()
     also = [{**verdict["decisive"][0], "spanId": f"{n:016x}"} for n in range(100, 120)]
