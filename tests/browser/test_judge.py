@@ -152,9 +152,11 @@ def test_a_confirmation_is_made_by_keyboard_and_withdrawn(page: Page, judged: Ju
 @pytest.mark.parametrize("judged", ["wrongly_deleted"], indirect=True)
 def test_who_was_overtaken_is_told_and_shown_what_stands(browser: Browser, judged: Judged) -> None:
     with watched_page(browser, may_fail=re.compile("409")) as page:
-        panel = _opened(page, judged)
+        judged.explorer.open(page, judged.address)
         answer = span_text(judged.verdict["answer"])
         judged.up.send("/judge", {"answer": answer, "action": "confirm", "by": "Carol"})
+        panel = _panel(page)
+        panel.locator("summary").click()
         panel.get_by_role("button", name="Save the judgement").click()
         expect(panel.get_by_text("look at that one and judge again")).to_be_visible()
         panel.get_by_role("button", name="Show what stands now").click()

@@ -27,7 +27,7 @@ NONE, MAYBE, SOME = "none", "maybe", "some"
 
 
 def judging(stores: Stores, parameters: Parameters) -> Json:
-    """Of a case by the parameter ``id``: ``{"revision", "stages": [{"stage", "means", "types":
+    """Of a case by the parameter ``id``: ``{"stages": [{"stage", "means", "types":
     [{"type", "means", "decisive": "none", "maybe" or "some"}]}], "operations": [those that may be
     decisive, in their order: "span", "name", "step", "service", "system", "time", "is_on_path"],
     "left_out", "max_note", "max_name"}``.
@@ -50,7 +50,6 @@ def judging(stores: Stores, parameters: Parameters) -> Json:
     possible = _possible(case)
     shown = _bounded(possible, on_path)
     return {
-        "revision": found["revision"],
         "stages": [_stage_json(stage, types) for stage, types in STAGES.items()],
         "operations": [_operation_json(each, each.key in on_path) for each in shown],
         "left_out": len(possible) - len(shown),

@@ -87,7 +87,7 @@ function form(failure, known, onChange) {
       return;
     }
     remember(name.value.trim());
-    const common = { revision: known.revision, note: note.value.trim(), by: name.value.trim() };
+    const common = { note: note.value.trim(), by: name.value.trim() };
     const said = isCorrection() ? { action: "correct", ...correction.said() } : { action: "confirm" };
     send(verdict, { ...said, ...common }, onChange, says, save);
   });
