@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import quote
 
 from playwright.sync_api import Page
 
@@ -12,7 +13,8 @@ from tests.browser.conftest import Explorer, Shoot, span_text
 def addresses(explorer: Explorer) -> dict[str, str]:
     """One address of each view, of a failure of the demo, by the name of its screenshot."""
     verdict = explorer.case("start-weight")["verdict"]
-    answer = span_text(verdict["answer"])
+    answer, graph = span_text(verdict["answer"]), quote(verdict["graph_id"], safe="")
+    record = quote(verdict["last_right"].rpartition("@")[0], safe="")
     return {
         "failures": "#/failures",
         "failure": f"#/failure/{verdict['id']}",
@@ -20,7 +22,13 @@ def addresses(explorer: Explorer) -> dict[str, str]:
         "graph-case": f"#/graph/{answer}?of=case",
         "operation": f"#/operation/{span_text(verdict['decisive'][0])}",
         "graphs": "#/graphs",
-        "graph-answers": f"#/graphs?graph={verdict['graph_id']}",
+        "graph-answers": f"#/graphs?graph={graph}",
+        "record": f"#/record/{graph}/{record}",
+        "why": f"#/why/{answer}?about=weight",
+        "why-form": "#/why",
+        "impact": f"#/impact/{quote(verdict['last_right'], safe='')}",
+        "impact-form": "#/impact",
+        "invariants": "#/invariants",
     }
 
 
