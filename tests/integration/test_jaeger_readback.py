@@ -20,6 +20,7 @@ from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import NullMetrics
 from tests.contract import scenarios
 from tests.integration.conftest import Jaeger, eventually, get, jaeger_server, send, up
+from tests.memtrace_collector.running import VECTORS, start
 from tests.ports import free_port
 
 LOOKS_AFTER = (0.5, 0.1, 0.1)
@@ -139,6 +140,21 @@ def test_the_running_program_counts_what_it_saw(jaeger, tmp_path):
         eventually(lambda: _counted(server.addresses["api"], "visible"), "a verdict seen")
         assert not _counted(server.addresses["api"], "missing")
         assert server.get("/undelivered") == [], "that Jaeger takes no log records is no failure"
+
+
+def test_a_worker_over_a_database_counts_what_it_saw(jaeger, tmp_path, postgres_url):
+    prompt = {"MEMTRACE_ATTRIBUTION_INTERVAL_SECONDS": "0.1"}
+    asking = {"MEMTRACE_FORWARD_QUERY_URL": jaeger.query, **prompt}
+    over = ("--store", postgres_url, "--forward", jaeger.otlp_http)
+    doors = ("--grpc-port", "0", "--http-port", "0", "--log", str(tmp_path / "log"))
+    receiving = start("process", tmp_path / "process", *over, *doors, **prompt)
+    working = start("work", tmp_path / "work", *over, **asking)
+    try:
+        receiving.post((VECTORS / "wrongly_deleted.otlp.json").read_bytes()).raise_for_status()
+        eventually(lambda: _counted(working.addresses["api"], "visible"), "a verdict seen")
+    finally:
+        working.stop()
+        receiving.stop()
 
 
 def _counted(api: str, result: str) -> float:

@@ -118,9 +118,10 @@ class ReadBack:
         is_in_time = was_sent_again or now >= self._next_sample
         if entry.signal != "traces" or len(self._queue) >= MAX_WAITING or not is_in_time:
             return
-        for trace_id, span_ids in _spans(entry.payload):
+        wanted = _spans(entry.payload)
+        if wanted is not None:
             self._next_sample = now + self._between_checks
-            row = _Awaited(outbox, entry.id, trace_id, span_ids, was_sent_again)
+            row = _Awaited(outbox, entry.id, *wanted, was_sent_again)
             self._queue.put(now + self._looks_after[0], row)
 
     def run(self, stop: threading.Event) -> None:
@@ -188,18 +189,16 @@ class ReadBack:
         self._metrics.add("memtrace.readback", 1, result=result)
 
 
-def _spans(payload: bytes) -> list[tuple[str, frozenset[str]]]:
-    """The trace of a row and its spans; a row is about one trace. Empty when it is no request."""
+def _spans(payload: bytes) -> tuple[str, frozenset[str]] | None:
+    """The trace of a row, which is about one, and its spans; None when it has none."""
     try:
         request = ExportTraceServiceRequest.FromString(payload)
     except DecodeError:
-        return []
+        return None
     found = [
         span
         for group in request.resource_spans
         for scope in group.scope_spans
         for span in scope.spans
     ]
-    if not found:
-        return []
-    return [(found[0].trace_id.hex(), frozenset(span.span_id.hex() for span in found))]
+    return (found[0].trace_id.hex(), frozenset(s.span_id.hex() for s in found)) if found else None
