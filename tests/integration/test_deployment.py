@@ -144,6 +144,12 @@ def test_the_addresses_that_the_file_tells_are_published():
     assert {f"127.0.0.1:{port}:{port}" for port in told} <= published
 
 
+def test_grafana_opens_with_a_dashboard_that_exists(tmp_path):
+    opened = Stack(tmp_path).environment("grafana")["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert Path(opened).is_relative_to(ROOT)
+    assert Path(opened).exists()
+
+
 def test_the_collector_is_the_version_that_its_configuration_is_tested_with():
     assert SERVICES["otelcol"]["image"].endswith(f":{OTELCOL_VERSION}")
     manifest = yaml.safe_load((Path(__file__).parent / "otelcol-builder.yaml").read_text())

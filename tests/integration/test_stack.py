@@ -31,6 +31,8 @@ FLAGGED, FLAGGED_TOO = "overwritten", "stale_retrieved"
 """Scenarios with a flagged answer."""
 OTHERS = [name for name in scenarios.NAMES if "operations_in_file" in scenarios.expected(name)]
 PLAIN_TRACES = 100
+LARGE = 25_000_000
+"""Bytes: more than a Collector, and Jaeger is one, takes unless told otherwise."""
 
 
 @dataclass
@@ -164,6 +166,17 @@ def test_of_other_spans_a_share_and_every_failing_one_reach_jaeger_and_none_reac
     kept = eventually(lambda: [t for t in _spans_by_trace(fine) if jaeger.trace(t)], "a share")
     assert 0 < len(kept) < PLAIN_TRACES / 2
     assert installation.accepted() == before
+
+
+def test_a_request_of_many_megabytes_arrives_whole_in_jaeger(installation):
+    request = _plain("large", 50)
+    for span in request.resource_spans[0].scope_spans[0].spans:
+        span.attributes.add(key="memtrace.step").value.string_value = "assemble"
+        span.attributes.add(key="memtrace.lineage").value.string_value = "x" * (LARGE // 50)
+    assert request.ByteSize() > LARGE
+    installation.send(request)
+    for trace_id in _spans_by_trace(request):
+        eventually(lambda t=trace_id: installation.jaeger.trace(t), f"span of {trace_id}")
 
 
 @pytest.mark.fault("F17")
