@@ -137,7 +137,8 @@ def test_the_running_program_counts_what_it_saw(jaeger, tmp_path):
     with up(tmp_path / "store", "--config", str(settings)) as server:
         server.send(scenarios.request("merged_wrong").SerializeToString())
         server.post("/attribute", {})
-        eventually(lambda: _counted(server.addresses["api"], "visible"), "a verdict seen")
+        seen = "the case, the verdict at the answer and the sign at the cause"
+        eventually(lambda: _counted(server.addresses["api"], "visible") == 3, seen)
         assert not _counted(server.addresses["api"], "missing")
         assert server.get("/undelivered") == [], "that Jaeger takes no log records is no failure"
 

@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 LOOKS_AFTER_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0)
 """From the delivery, or the last look, to the next: three minutes until a row is missing."""
 CHECKS_PER_MINUTE = 60
+AT_ONCE = 20
+"""Checks that are saved up: a verdict is several rows, delivered together, and those in
+old traces, which come last, are the likeliest to be dropped."""
 MAX_WAITING = 100
 NOT_SEEN = "not visible at its destination"
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 2.0, 60.0
@@ -101,11 +104,11 @@ class ReadBack:
         self._destination = destination
         self._query = query
         self._looks_after = looks_after
-        self._between_checks = 60.0 / checks_per_minute
+        self._checks_per_second = checks_per_minute / 60.0
         self._clock = clock
         self._metrics = metrics
         self._queue = _Queue()
-        self._next_sample = 0.0
+        self._checks, self._checks_at = float(AT_ONCE), clock()
         self._resume_at = 0.0
         self._failures = 0
         """Looks in a row that nobody answered."""
@@ -114,15 +117,14 @@ class ReadBack:
         """A row was delivered. It is taken into the sample when there is room and time; one that
         was sent again, whenever there is room."""
         was_sent_again = entry.last_error.startswith(NOT_SEEN)
-        now = self._clock()
-        is_in_time = was_sent_again or now >= self._next_sample
-        if entry.signal != "traces" or len(self._queue) >= MAX_WAITING or not is_in_time:
+        if entry.signal != "traces" or len(self._queue) >= MAX_WAITING:
+            return
+        if not was_sent_again and not self._may_check():
             return
         wanted = _spans(entry.payload)
         if wanted is not None:
-            self._next_sample = now + self._between_checks
             row = _Awaited(outbox, entry.id, *wanted, was_sent_again)
-            self._queue.put(now + self._looks_after[0], row)
+            self._queue.put(self._clock() + self._looks_after[0], row)
 
     def run(self, stop: threading.Event) -> None:
         """Look until ``stop``."""
@@ -157,6 +159,16 @@ class ReadBack:
 
     def close(self) -> None:
         self._query.close()
+
+    def _may_check(self) -> bool:
+        """A token bucket; only the sender's thread comes here."""
+        now = self._clock()
+        gained = (now - self._checks_at) * self._checks_per_second
+        self._checks, self._checks_at = min(AT_ONCE, self._checks + gained), now
+        if self._checks < 1:
+            return False
+        self._checks -= 1
+        return True
 
     def _unanswered(self, row: _Awaited, message: str) -> None:
         """The API is left alone for a while; a row is dropped that had no answer too often."""

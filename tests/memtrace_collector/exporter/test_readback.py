@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span
 
-from memtrace_collector.exporter.readback import MAX_WAITING, NOT_SEEN, ReadBack
+from memtrace_collector.exporter.readback import AT_ONCE, MAX_WAITING, NOT_SEEN, ReadBack
 from memtrace_collector.exporter.trace_query import Found
 
 LOOKS_AFTER = (1.0, 2.0, 4.0)
@@ -157,13 +157,22 @@ def test_an_answer_ends_the_pause() -> None:
 
 def test_only_a_sample_is_looked_for_but_whatever_was_sent_again() -> None:
     checking = Checking()
-    for _ in range(20):
+    for _ in range(AT_ONCE + 30):
         checking.offer()
-    assert checking.after(1) == {"visible": 1}
+    assert checking.after(1) == {"visible": AT_ONCE}
+    for _ in range(5):
+        checking.offer()
+    assert checking.after(1) == {"visible": AT_ONCE + 1}, "one more after a second"
     for _ in range(5):
         checking.offer(Row(last_error=NOT_SEEN))
-    checking.now += 60
-    assert checking.after(0) == {"visible": 6}
+    assert checking.after(60) == {"visible": AT_ONCE + 6}
+
+
+def test_every_row_of_a_verdict_is_in_the_sample() -> None:
+    checking = Checking()
+    for name in ("case", "attribution", "cause"):
+        checking.offer(Row(id=name))
+    assert checking.after(1) == {"visible": 3}
 
 
 def test_no_more_wait_than_there_is_room_for() -> None:
