@@ -8,7 +8,7 @@ const ROLES = { right: "right", wrong: "wrong" };
 
 // One value: its text, with the first place where it says `wanted` marked; or why there is none.
 export function valueNodes(value, wanted = "") {
-  if (value.state === "deleted") return [element("p", { class: "no-text" }, "Deleted: from here on the record says nothing.")];
+  if (value.state === "deleted") return [noText("Deleted: from here on the record says nothing.")];
   if (value.parts?.length) return [element("div", { class: "captured" }, partNodes(value.parts, AROUND))];
   if (value.text === null) return [notCaptured(value)];
   return clipped(value.text, value.length, wanted);
@@ -19,9 +19,10 @@ export function valueNodes(value, wanted = "") {
 export function sideBySide(change, labels = ["Before", "After"], nothing = "", wanted = "") {
   const { before, after, segments } = change;
   const sides = [];
-  if (before) sides.push(figure(labels[0], before, segments && words(segments, ["same", "removed", "outside"]), wanted));
-  if (after) sides.push(figure(labels[1], after, segments && words(segments, ["same", "added"]), wanted));
-  else if (before && nothing) sides.push(figureOf(labels[1], "gone", element("p", { class: "no-text" }, nothing)));
+  const marked = (kinds) => segments && words(segments, kinds);
+  if (before) sides.push(figure(labels[0], before, marked(["same", "removed", "outside"]), wanted));
+  if (after) sides.push(figure(labels[1], after, marked(["same", "added"]), wanted));
+  else if (before && nothing) sides.push(figureOf(labels[1], "gone", noText(nothing)));
   if (!sides.length) return null;
   return element("div", { class: sides.length > 1 ? "compare two" : "compare" }, sides);
 }
@@ -30,7 +31,9 @@ export function sideBySide(change, labels = ["Before", "After"], nothing = "", w
 export function partNodes(parts, around = Infinity) {
   const isMarked = parts.some(({ role }) => ROLES[role]);
   return parts.map(({ text, role }, place) => {
-    if (ROLES[role]) return element("mark", { "data-role": role }, hidden(`[${ROLES[role]}: `), text, hidden("]"));
+    if (ROLES[role]) {
+      return element("mark", { "data-role": role }, hidden(`[${ROLES[role]}: `), text, hidden("]"));
+    }
     if (!isMarked) return text.length > CLIPPED && around < CLIPPED ? `${text.slice(0, CLIPPED)}…` : text;
     return shortened(text, place > 0 ? around : 0, place < parts.length - 1 ? around : 0);
   });
@@ -44,7 +47,8 @@ function shortened(text, head, tail) {
 }
 
 export function figure(label, value, marked = null, wanted = "") {
-  return figureOf(label, value.role || "plain", marked ? element("div", { class: "captured" }, marked) : valueNodes(value, wanted));
+  const content = marked ? element("div", { class: "captured" }, marked) : valueNodes(value, wanted);
+  return figureOf(label, value.role || "plain", content);
 }
 
 export function figureOf(label, role, ...content) {
@@ -56,6 +60,11 @@ export const excerpt = (text, length = 160) => {
   return flat.length > length ? `${flat.slice(0, length - 1)}…` : flat;
 };
 
+export const counted = (count, thing) => `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
+
+export const head = (names) =>
+  element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
+
 export const digestOf = (value) => value.ref.slice(value.ref.lastIndexOf("@") + 1);
 
 function words(segments, kinds) {
@@ -64,13 +73,14 @@ function words(segments, kinds) {
     tags[kind] ? element(tags[kind], {}, text) : document.createTextNode(text));
 }
 
-function notCaptured(value) {
-  return element("p", { class: "no-text" }, "Text not captured. Digest ", element("code", {}, digestOf(value)));
-}
+const noText = (...why) => element("p", { class: "no-text" }, why);
+
+const notCaptured = (value) => noText("Text not captured. Digest ", element("code", {}, digestOf(value)));
 
 function clipped(text, length, wanted) {
   const shown = element("div", { class: "captured" }, found(text.slice(0, CLIPPED), wanted) || "(empty)");
-  const more = length > text.length ? element("p", { class: "quiet" }, `${length - text.length} more characters are stored.`) : null;
+  const left = length - text.length;
+  const more = left > 0 ? element("p", { class: "quiet" }, `${left} more characters are stored.`) : null;
   if (text.length <= CLIPPED) return [shown, more];
   const button = element("button", {
     type: "button",

@@ -3,11 +3,13 @@ import { code, element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link, traceLink } from "../lib/links.js";
 import { between, momentNode } from "../lib/moments.js";
-import { figure, figureOf, sideBySide } from "../lib/values.js";
+import { counted, figure, figureOf, sideBySide } from "../lib/values.js";
 import { actions } from "./failure_actions.js";
 import { alternatives, claims, modelCalls, operationNode, replay, revisions } from "./failure_more.js";
 import { pathList, whatWasLost } from "./failure_path.js";
 import { judgePanel } from "./judge.js";
+
+const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY";
 
 export async function showFailure([id = ""]) {
   const failure = await view("failure", { id });
@@ -39,20 +41,22 @@ function tags({ verdict, is_memory_fault: isMemory }) {
     details ? element("span", {}, `(${details.replaceAll("_", " ")})`) : null,
     element("span", { class: "quiet" }, isMemory ? "a fault of memory" : "not a fault of memory"),
     element("span", {}, "graph ",
-      element("a", { href: address("failures", [], { graph: verdict.graph_id }), title: "All failures of this graph" }, verdict.graph_id)));
+      element("a", { href: address("failures", [], { graph: verdict.graph_id }) }, verdict.graph_id)));
 }
 
 function withoutTexts({ texts, answer }) {
   if (!answer.is_stored) {
-    return element("p", { class: "notice" }, "The spans of this failure are no longer in the store. What the verdict says of them is shown; the texts are gone.");
+    return element("p", { class: "notice" },
+      "The spans of this failure are no longer in the store. ",
+      "What the verdict says of them is shown; the texts are gone.");
   }
   if (!texts.unknown) return null;
-  const none = !texts.known;
+  const all = texts.known + texts.unknown;
   return element("div", { class: "notice" },
-    element("p", {}, none
-      ? "Texts were not captured: the path is told by digests, ids and outcomes."
-      : `Of ${texts.known + texts.unknown} values on this page, ${texts.unknown} were not captured; digests stand in their place.`),
-    element("p", {}, "To capture texts, set ", code("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"), " where the agent runs."));
+    element("p", {}, texts.known
+      ? `Of ${all} values on this page, ${texts.unknown} were not captured; digests stand in their place.`
+      : "Texts were not captured: the path is told by digests, ids and outcomes."),
+    element("p", {}, "To capture texts, set ", code(CAPTURE), " where the agent runs."));
 }
 
 function asked({ question, answer, flag, is_memory_fault: isMemory }) {
@@ -64,7 +68,13 @@ function asked({ question, answer, flag, is_memory_fault: isMemory }) {
       : figureOf("Expected", "right", expected === ""
         ? element("p", { class: "no-text" }, "That it declines: there was nothing to know.")
         : element("div", { class: "captured" }, expected)),
-    flag?.reason || flag?.source ? figureOf("Flagged", "plain", element("div", { class: "captured" }, flag.reason || "(no reason given)"), element("p", { class: "quiet" }, [`by ${flag.source || "an unnamed source"}`, ", ", momentNode(flag.time)])) : null);
+    flag ? flagged(flag) : null);
+}
+
+function flagged({ reason, source, time }) {
+  return figureOf("Flagged", "plain",
+    element("div", { class: "captured" }, reason || "(no reason given)"),
+    quiet(`by ${source || "an unnamed source"}, `, momentNode(time)));
 }
 
 function decisive(failure) {
@@ -84,15 +94,19 @@ function culprit(loss, { path, answer, flag }) {
       momentNode(loss.time),
       before ? element("span", {}, `${before} before the answer`) : null,
       traceLink(loss.span, "in Jaeger")),
-    sideBySide(loss.change, ["Last right", loss.change.after ? "First wrong" : "Then"], whatWasLost(hop), flag?.expected));
+    sideBySide(loss.change, ["Last right", loss.change.after ? "First wrong" : "Then"],
+      whatWasLost(hop), flag?.expected));
 }
 
 function noDecisive({ verdict }) {
-  const missing = verdict.missing.length ? `Missing: ${verdict.missing.join(", ").replaceAll("_", " ")}.` : "";
-  return element("div", { class: "notice" }, element("p", {}, "No operation is named as decisive. ", missing), element("p", {}, verdict.explanation));
+  const missing = verdict.missing.join(", ").replaceAll("_", " ");
+  return element("div", { class: "notice" },
+    element("p", {}, "No operation is named as decisive. ", missing && `Missing: ${missing}.`),
+    element("p", {}, verdict.explanation));
 }
 
 function facts({ verdict, evidence, flag }) {
+  const origin = flag?.evidence_given ? "given" : "searched for";
   const rows = [
     ["Basis", verdict.basis.join(", ") || "a person's word"],
     ["Found by", verdict.method],
@@ -100,13 +114,14 @@ function facts({ verdict, evidence, flag }) {
     ["Lineage", verdict.lineage],
     ["Absence", verdict.absence],
     ["Missing", verdict.missing.join(", ") || "nothing"],
-    ["Evidence", evidence.length ? `${evidence.length} ${evidence.length === 1 ? "message" : "messages"}, ${flag?.evidence_given ? "given" : "searched for"}` : "none"],
+    ["Evidence", evidence.length ? `${counted(evidence.length, "message")}, ${origin}` : "none"],
     ["Judged", momentNode(verdict.created)],
     ["Revision", verdict.revision],
   ];
   return element("div", { class: "panel" },
     element("h3", {}, "The verdict"),
-    element("dl", { class: "facts" }, rows.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])));
+    element("dl", { class: "facts" },
+      rows.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)])));
 }
 
 function links({ verdict, answer }) {

@@ -4,7 +4,7 @@ import { element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, traceLink } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
-import { excerpt, sideBySide } from "../lib/values.js";
+import { counted, excerpt, head, sideBySide } from "../lib/values.js";
 
 const words = (name) => name.replaceAll("_", " ");
 
@@ -30,7 +30,7 @@ function operation(item) {
 function rows(caption, header, cells) {
   return element("div", { class: "scrolls" }, element("table", {},
     element("caption", { class: "hidden-text" }, caption),
-    element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
+    head(header),
     element("tbody", {}, cells.map(([first, ...rest]) => element("tr", {},
       element("th", { scope: "row" }, first), rest.map((cell) => element("td", {}, cell)))))));
 }
@@ -38,12 +38,16 @@ function rows(caption, header, cells) {
 export function alternatives({ alternatives: others, also }) {
   if (!others.length && !also.length) return null;
   return section("Other readings",
-    also.length ? [quiet("Repairing one of these alone would have been enough too:"), element("ul", {}, also.map((item) =>
-      element("li", {}, `${words(item.error_type)}: `, operation(item), sideBySide(item.change, ["Last right", "First wrong"]))))] : null,
-    others.length ? rows("Less likely readings", ["Reading", "Decisive operation", "Score"], others.map((item) => [
-      `${words(item.stage)} / ${words(item.error_type)}`,
-      item.decisive.map((each) => element("div", {}, operation(each))),
-      item.score.toFixed(2)])) : null);
+    also.length ? quiet("Repairing one of these alone would have been enough too:") : null,
+    also.length ? element("ul", {}, also.map((item) => element("li", {},
+      `${words(item.error_type)}: `, operation(item),
+      sideBySide(item.change, ["Last right", "First wrong"])))) : null,
+    others.length ? rows("Less likely readings", ["Reading", "Decisive operation", "Score"],
+      others.map((item) => [
+        `${words(item.stage)} / ${words(item.error_type)}`,
+        item.decisive.map((each) => element("div", {}, operation(each))),
+        item.score.toFixed(2),
+      ])) : null);
 }
 
 export function claims({ claims: made, verdict }) {
@@ -51,9 +55,13 @@ export function claims({ claims: made, verdict }) {
     element("p", { class: "explanation" }, verdict.explanation),
     made.length ? rows("Claims", ["Claim", "Value", "Operation"], made.map((claim) => [
       element("span", { class: "says" }, claim.says),
-      claim.value ? [claim.value.text === null ? "" : excerpt(claim.value.text, 300), element("div", {}, element("code", {}, claim.value.ref))] : "–",
+      claim.value ? claimed(claim.value) : "–",
       operation(claim) ?? "–"])) : quiet("No claim is recorded."));
 }
+
+const claimed = ({ text, ref }) => [
+  text === null ? "" : excerpt(text, 300), element("div", {}, element("code", {}, ref)),
+];
 
 export function replay({ verdict: { replay: found } }) {
   if (!found) return null;
@@ -62,7 +70,8 @@ export function replay({ verdict: { replay: found } }) {
     element("p", {}, element("strong", {}, words(found.result)), found.reason ? `: ${found.reason}` : ""),
     found.missing ? quiet(`It could not be replayed: ${words(found.missing)}.`) : null,
     found.steps?.length ? element("ul", {}, found.steps.map(step)) : null,
-    arms.some(([, arm]) => arm) ? rows("Both prompts, asked again", ["Prompt", "Right", "Wrong", "Unclear", "Replies"],
+    arms.some(([, arm]) => arm) ? rows("Both prompts, asked again",
+      ["Prompt", "Right", "Wrong", "Unclear", "Replies"],
       arms.filter(([, arm]) => arm).map(([name, arm]) => [name, arm.right, arm.wrong, arm.unclear,
         arm.replies.map((reply) => element("div", { class: "says" }, excerpt(reply, 300)))])) : null);
 }
@@ -75,17 +84,18 @@ export function modelCalls({ verdict: { model } }) {
   const asked = model.asked ?? [];
   const tokens = (model.tokens?.prompt ?? 0) + (model.tokens?.completion ?? 0);
   const counts = [
-    `${model.calls} ${model.calls === 1 ? "call" : "calls"}`, `${tokens} tokens`,
+    counted(model.calls, "call"), counted(tokens, "token"),
     model.cost ? `$${model.cost.toFixed(4)}` : "",
   ];
   return section("What a model was asked",
-    element("p", {}, `${model.model}: ${counts.filter(Boolean).join(", ")}.`, model.stopped ? ` It was stopped: ${words(model.stopped)}.` : ""),
+    element("p", {}, `${model.model}: ${counts.filter(Boolean).join(", ")}.`,
+      model.stopped ? ` It was stopped: ${words(model.stopped)}.` : ""),
     asked.length < model.calls ? quiet(`The first ${asked.length} are kept.`) : null,
     asked.map(call));
 }
 
 function call(asked, place) {
-  const says = typeof asked.says === "boolean" ? (asked.says ? "yes" : "no") : asked.says ?? "nothing to build on";
+  const says = { true: "yes", false: "no" }[asked.says] ?? asked.says ?? "nothing to build on";
   return element("details", { class: "others" },
     element("summary", {}, `${place + 1}. ${words(asked.kind ?? "question")}: ${says}`),
     asked.why ? element("p", { class: "says" }, asked.why) : null,
@@ -96,10 +106,12 @@ function call(asked, place) {
 
 export function revisions({ revisions: all }) {
   if (all.length < 2) return null;
-  return section("Revisions of this verdict", rows("Newest first", ["Revision", "Verdict", "What changed", "When", "Case trace"], all.map((each) => [
+  const header = ["Revision", "Verdict", "What changed", "When", "Case trace"];
+  return section("Revisions of this verdict", rows("Newest first", header, all.map((each) => [
     each.revision,
     `${words(each.stage)} / ${words(each.error_type)}, ${each.score.toFixed(2)} by ${each.method}`,
     each.says || "the first verdict",
     momentNode(each.created),
-    each.case_trace ? traceLink({ traceId: each.case_trace, spanId: "" }, "in Jaeger") : "–"])));
+    each.case_trace ? traceLink({ traceId: each.case_trace, spanId: "" }, "in Jaeger") : "–",
+  ])));
 }

@@ -4,7 +4,7 @@ import { element } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link, traceLink } from "../lib/links.js";
 import { between, momentNode } from "../lib/moments.js";
-import { excerpt, figure, sideBySide } from "../lib/values.js";
+import { counted, excerpt, figure, figureOf, head, sideBySide } from "../lib/values.js";
 import { contextNodes, retrievalNodes } from "./failure_reads.js";
 
 const KINDS = {
@@ -42,17 +42,17 @@ const isIdle = (hop) => hop.kind === "decision" && hop.outcome === "kept" && !ho
   hop.decisions.every(({ action }) => LEAVES_IT.includes(action.toUpperCase()));
 
 function folded(run, failure) {
-  const count = run.length > 1 ? `${run.length} decisions` : "1 decision";
   return element("li", { class: "hop idle" },
     element("details", {},
       element("summary", { "data-row": true }, element("span", { class: "sign", "aria-hidden": "true" }, "·"),
-        element("span", {}, `${count} that changed nothing of it`)),
+        element("span", {}, `${counted(run.length, "decision")} that changed nothing of it`)),
       element("ol", { class: "way" }, run.map((hop) => hopItem(hop, failure)))));
 }
 
 function hopItem(hop, failure) {
   const where = [hop.operation, hop.service, hop.system].filter(Boolean).join(" · ");
-  return element("li", { class: hop.decisive ? "hop decisive" : "hop", "data-outcome": hop.outcome, "data-kind": hop.kind },
+  const name = hop.decisive ? "hop decisive" : "hop";
+  return element("li", { class: name, "data-outcome": hop.outcome, "data-kind": hop.kind },
     element("details", { open: hop.decisive },
       element("summary", { "data-row": true },
         sign(hop.outcome),
@@ -84,8 +84,8 @@ function readGist(hop) {
   if (read.never_considered.length) return "the right value was never considered";
   const wrong = read.candidates.find((item) => item.role === "wrong");
   if (wrong) return `the wrong value at ${place(wrong)}: ${wrong.outcome}`;
-  const count = read.candidates.length + read.left_out;
-  return `${count} ${count === 1 ? "candidate" : "candidates"}${hop.outcome === "unknown" ? "" : ", none of them right"}`;
+  const count = counted(read.candidates.length + read.left_out, "candidate");
+  return hop.outcome === "unknown" ? count : `${count}, none of them right`;
 }
 
 const place = ({ rank, score }) =>
@@ -107,9 +107,9 @@ function body(hop, failure) {
 
 function changeNodes(hop, change, { flag }) {
   if (hop.kind === "answer" && flag?.expected) {
-    const answered = figure("Answered", change.after);
-    const expected = element("figure", { class: "value", "data-role": "right" }, element("figcaption", {}, "Expected"), element("div", { class: "captured" }, flag.expected));
-    return element("div", { class: "compare two" }, answered, expected);
+    return element("div", { class: "compare two" },
+      figure("Answered", change.after),
+      figureOf("Expected", "right", element("div", { class: "captured" }, flag.expected)));
   }
   const wanted = flag?.expected ?? "";
   if (!change.before) return sideBySide(change, ["", LABELS[hop.kind]?.[1] ?? "After"], "", wanted);
@@ -139,10 +139,10 @@ function decisions({ decisions: made, other_decisions: others }) {
   const cell = (value) => element("td", {}, value ? valueText(value) : "–");
   return element("table", {},
     element("caption", {}, ["What was decided", more].filter(Boolean).join("; ")),
-    element("thead", {}, element("tr", {}, ["Fact", "Decision", "Record"].map((name) => element("th", { scope: "col" }, name)))),
+    head(["Fact", "Decision", "Record"]),
     element("tbody", {}, made.map((each) => element("tr", {},
       cell(each.fact),
-      element("th", { scope: "row" }, each.action, each.status ? element("span", { class: "quiet" }, ` (${each.status})`) : null),
+      element("th", { scope: "row" }, each.action, each.status ? ` (${each.status})` : ""),
       cell(each.target)))));
 }
 
@@ -166,7 +166,8 @@ function foot(hop, failure) {
     traceLink(hop.span, "in Jaeger"),
     hop.is_stored ? link("the operation", "operation", span) : null,
     hop.record ? link("the record's life", "record", graph, hop.record) : null,
-    hop.record && hop.kind === "retrieval" ? element("a", { href: address("why", [answer], { about: hop.record }) }, "why it was or was not recalled") : null,
+    hop.record && hop.kind === "retrieval" ? element("a", { href: address("why", [answer], { about: hop.record }) },
+      "why it was or was not recalled") : null,
     said || hop.record ? link("everything derived from it", "impact", said || hop.record) : null,
     element("code", {}, span));
 }

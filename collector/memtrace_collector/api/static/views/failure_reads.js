@@ -1,7 +1,7 @@
 // What a retrieval considered, and what a prompt held.
 
 import { element } from "../lib/dom.js";
-import { digestOf, figureOf, partNodes, valueNodes } from "../lib/values.js";
+import { digestOf, figureOf, head, partNodes, valueNodes } from "../lib/values.js";
 
 const ROLES = { right: ["✓", "right"], wrong: ["✗", "wrong"] };
 
@@ -20,7 +20,7 @@ function candidates(read, operation) {
   ].filter(Boolean).join("; ");
   return element("div", { class: "scrolls" }, element("table", { class: "candidates" },
     element("caption", {}, caption),
-    element("thead", {}, element("tr", {}, ["Rank", "Score", "What became of it", "Value"].map((name) => element("th", { scope: "col" }, name)))),
+    head(["Rank", "Score", "What became of it", "Value"]),
     element("tbody", {}, read.candidates.map(candidate))));
 }
 
@@ -31,7 +31,7 @@ function candidate(item) {
     element("td", {}, roleTag(item.role), item.outcome, item.reason ? `: ${item.reason}` : "",
       item.beat ? element("div", {}, element("span", { class: "tag" }, "beat the right one")) : null,
       item.used ? element("div", { class: "quiet" }, "its words stand in the reply") : null),
-    element("td", { class: "captured-cell" }, item.text ?? element("code", {}, item.state === "deleted" ? "deleted" : digestOf(item))));
+    element("td", { class: "captured-cell" }, item.text ?? element("code", {}, digestOf(item))));
 }
 
 function roleTag(role) {
@@ -40,12 +40,17 @@ function roleTag(role) {
   return [element("span", { class: "tag", "data-outcome": role === "right" ? "kept" : "lost" }, `${sign} ${word}`), " "];
 }
 
+function promptNodes(prompt, isOnly) {
+  const isTelling = prompt.parts.some(({ role }) => role);
+  return element("details", { class: "prompt", open: isTelling },
+    element("summary", {}, isOnly || isTelling ? "The prompt" : "Another part of the prompt"),
+    prompt.parts.length ? element("div", { class: "captured" }, partNodes(prompt.parts)) : valueNodes(prompt));
+}
+
 export function contextNodes(hop) {
   const { prompts, holds, cut, left_out: leftOut } = hop.context;
   return [
-    prompts.map((prompt) => element("details", { class: "prompt", open: prompt.parts.some(({ role }) => role) },
-      element("summary", {}, prompts.length > 1 && !prompt.parts.some(({ role }) => role) ? "Another part of the prompt" : "The prompt"),
-      prompt.parts.length ? element("div", { class: "captured" }, partNodes(prompt.parts)) : valueNodes(prompt))),
+    prompts.map((prompt) => promptNodes(prompt, prompts.length === 1)),
     values(`What the model was given${leftOut ? `; ${leftOut} more are not shown` : ""}`, holds),
     values("Left out of the prompt", cut),
   ];

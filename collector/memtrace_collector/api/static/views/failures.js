@@ -4,6 +4,7 @@ import { address, link } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
 import { amend } from "../lib/router.js";
 import { spanText } from "../lib/format.js";
+import { counted, head } from "../lib/values.js";
 import { filterForm } from "./failures_filters.js";
 import { unjudged } from "./failures_unjudged.js";
 
@@ -27,7 +28,7 @@ class List {
     this.body = element("tbody");
     this.table = element("table", { class: "failures" },
       element("caption", { class: "hidden-text" }, "Failures, newest verdict first"),
-      element("thead", {}, element("tr", {}, COLUMNS.map((name) => element("th", { scope: "col" }, name)))),
+      head(COLUMNS),
       this.body);
     this.none = element("div");
     this.more = element("button", { type: "button", onclick: () => this.showMore() }, "Show more");
@@ -69,7 +70,7 @@ class List {
     this.table.hidden = !found.failures.length;
     this.none.replaceChildren(...(found.failures.length ? [] : nothing(found, () => this.form.clear())));
     this.more.hidden = !found.next;
-    this.status.textContent = counted(found);
+    this.status.textContent = summed(found);
     this.rest.replaceChildren(...unjudged(found));
     this.form.offer(found.facets);
   }
@@ -127,8 +128,8 @@ function place(failure) {
   ];
 }
 
-function counted({ total, known, is_all: isAll }) {
-  const all = `${known.toLocaleString("en")} ${known === 1 ? "verdict" : "verdicts"}${isAll ? "" : " looked at, the latest"}`;
+function summed({ total, known, is_all: isAll }) {
+  const all = `${counted(known, "verdict")}${isAll ? "" : " looked at, the latest"}`;
   return total === known ? all : `${total.toLocaleString("en")} of ${all}`;
 }
 
@@ -145,7 +146,8 @@ function nothing(found, clear) {
       quiet("An answer is judged when its lineage is settled, at the latest after five minutes."))];
   }
   return [element("div", { class: "notice" },
-    element("p", {}, "No answer has been flagged yet. An answer is looked into when somebody says that it is wrong:"),
+    element("p", {}, "No answer has been flagged yet. ",
+      "An answer is looked into when somebody says that it is wrong:"),
     element("ul", {},
       element("li", {}, "from the agent, with a thumbs-down: ", code('memtrace.flag(response_id=…, expected="Lisbon")')),
       element("li", {}, "by an evaluator: a ", code("gen_ai.evaluation.result"), " event that fails"),

@@ -10,13 +10,18 @@ const SELECTS = [
 
 export function filterForm(asked, changed) {
   const selects = SELECTS.map(([name, label]) => [name, element("select", { name }), label]);
-  const text = element("input", { type: "search", name: "q", autocomplete: "off", value: asked.q ?? "", placeholder: "explanation, graph, trace or span id" });
-  const memory = element("input", { type: "checkbox", name: "memory", value: "yes", checked: asked.memory === "yes" });
+  const text = element("input", {
+    type: "search", name: "q", autocomplete: "off", value: asked.q ?? "",
+    placeholder: "explanation, graph, trace or span id",
+  });
+  const memory = element("input", {
+    type: "checkbox", name: "memory", value: "yes", checked: asked.memory === "yes",
+  });
   const human = element("select", { name: "human" },
     [["", "All"], ["yes", "By a person"], ["no", "Not by a person"]].map(([value, label]) =>
       element("option", { value, selected: value === (asked.human ?? "") }, label)));
   const clearing = element("button", { type: "button", onclick: () => clear() }, "Clear");
-  const node = element("form", { class: "filters", role: "search", "aria-label": "Filters", onsubmit: (event) => event.preventDefault() },
+  const node = element("form", { class: "filters", role: "search", "aria-label": "Filters" },
     field("Search", text),
     selects.map(([, select, label]) => field(label, select)),
     field("Judged", human),
@@ -42,14 +47,18 @@ export function filterForm(asked, changed) {
     timer = setTimeout(tell, SETTLE_MS);
   });
   node.addEventListener("change", (event) => { if (event.target !== text) tell(); });
-  node.addEventListener("submit", tell);
+  node.addEventListener("submit", (event) => {
+    event.preventDefault();
+    tell();
+  });
 
   // The values there are, with how many failures each would leave.
   const offer = (facets) => {
     for (const [name, select] of selects) {
       const value = select.value || (select.options.length ? "" : asked[name] ?? "");
       const options = facets[name].map((each) => option(each.value, `${each.value} (${each.count})`));
-      if (value && !facets[name].some((each) => each.value === value)) options.push(option(value, `${value} (0)`));
+      const isOffered = facets[name].some((each) => each.value === value);
+      if (value && !isOffered) options.push(option(value, `${value} (0)`));
       select.replaceChildren(option("", "All"), ...options);
       select.value = value;
     }

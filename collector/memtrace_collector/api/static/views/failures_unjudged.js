@@ -4,6 +4,7 @@ import { element } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
+import { counted, head } from "../lib/values.js";
 
 const STATES = {
   set_aside: ["set aside", "It failed too often. memtrace-otel attribute tries it again."],
@@ -20,7 +21,7 @@ export function unjudged({ cases, unjudged: listed }) {
     element("summary", {}, element("h3", {}, `Not judged: ${counts.join(", ")}`)),
     element("div", { class: "scrolls" }, element("table", {},
       element("caption", { class: "hidden-text" }, "Flagged answers without a verdict"),
-      element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
+      head(header),
       element("tbody", {}, listed.map(row)))))];
 }
 
@@ -30,7 +31,10 @@ function row(item) {
   return element("tr", {},
     element("td", {}, answer(item, span)),
     element("td", {}, element("span", { class: "tag" }, state)),
-    element("td", {}, item.reason ? [element("div", {}, item.reason), element("div", { class: "quiet" }, `${item.attempts} attempts. ${meaning}`)] : meaning),
+    element("td", {}, item.reason ? [
+      element("div", {}, item.reason),
+      element("div", { class: "quiet" }, `${counted(item.attempts, "attempt")}. ${meaning}`),
+    ] : meaning),
     element("td", {}, item.graph_id ? element("code", {}, item.graph_id) : "–"),
     element("td", { class: "when" }, item.answered ? momentNode(item.answered) : "–"));
 }
