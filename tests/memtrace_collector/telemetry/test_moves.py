@@ -246,7 +246,7 @@ def test_a_file_of_tokens_that_cannot_be_read_again_is_counted(told: Told, tmp_p
     known = Authenticator(tokens, metrics=told)
     tokens.write_text("tokens: [")
     known.reload()
-    assert known.tenants() == {"acme"}, "who could come in before still can"
+    assert "acme" in known.tenants(), "who could come in before still can"
     assert told.counts == {"access.reload_failures": 1}
 
 
