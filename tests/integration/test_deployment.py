@@ -75,6 +75,13 @@ def test_process_work_and_serve_are_one_image():
     assert [SERVICES[name]["command"][0] for name in OURS] == OURS
 
 
+def test_the_images_are_named_after_the_version_that_is_in_them():
+    project = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)[1]
+    built = [service["image"] for service in SERVICES.values() if "build" in service]
+    assert {image.rpartition(":")[2] for image in built} == {project}
+    assert f"\nARG VERSION={project}\n" in (ROOT / "collector" / "Dockerfile").read_text()
+
+
 @pytest.mark.parametrize("name", SERVICES)
 def test_who_is_waited_for_can_say_that_it_is_ready(name):
     for other, how in SERVICES[name].get("depends_on", {}).items():
