@@ -38,9 +38,15 @@ _AFTER_LOSS = {
     "lost": "Nothing that it was given says it: the information was lost before.",
 }
 _DECISIVE = {
+    "retrieval": "Memory held the right value, and this search did not deliver it.",
+    "assembly": "The right value was delivered, and is not in the prompt that it made.",
+    "answer": "It was given the right value, and the reply says something else.",
+}
+_DECISIVE_ELSE = {
     "changed": "The right value went in, and another came out.",
     "lost": "The right value went in, and nothing that says it came out.",
 }
+_UNGROUNDED = "Nothing that says it went in."
 _DELETED = "The right value went in, and was deleted."
 _UNSEEN = "The texts that would show it were not captured, so it cannot be told."
 _OPEN = "Whether what it made says it was not settled."
@@ -135,13 +141,20 @@ def _because(
     if outcome == "unknown":
         return _UNSEEN if shown.captured(hop["versions"])["unknown"] else _OPEN
     if hop["decisive"]:
-        is_gone = any(shown.is_deleted(loss["first_wrong"]) for loss in losses)
-        return _DELETED if is_gone else _DECISIVE.get(outcome, "")
+        return _decisive_because(hop, losses, shown)
     if is_after and (outcome != "kept" or kind == "decision"):
         return _AFTER_LOSS.get(outcome, "")
     if outcome == "kept":
         return _KEPT.get(kind, "")
     return _BESIDE.get(kind, _BESIDE_ELSE)
+
+
+def _decisive_because(hop: Json, losses: Sequence[Mapping[str, Any]], shown: Shown) -> str:
+    if not any(loss["last_right"] for loss in losses):
+        return _UNGROUNDED
+    if any(shown.is_deleted(loss["first_wrong"]) for loss in losses):
+        return _DELETED
+    return _DECISIVE.get(hop["kind"]) or _DECISIVE_ELSE.get(hop["outcome"], "")
 
 
 def _loss_json(loss: Mapping[str, Any], hop: Json, shown: Shown) -> Json:

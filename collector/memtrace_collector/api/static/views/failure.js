@@ -137,6 +137,5 @@ function links({ verdict, answer }) {
         element("li", {}, graph("ancestry", "what the answer rests on, as a graph")),
         element("li", {}, graph("case", "the whole case, as a graph")),
         element("li", {}, element("a", { href: address("why", [span]) }, "what was considered for the answer")),
-      ] : null),
-    quiet("Graph ", code(verdict.graph_id)));
+      ] : null));
 }
