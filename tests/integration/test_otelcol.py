@@ -140,15 +140,25 @@ PAST_US: dict[str, Callable[[], Span]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def routed(front: Front) -> dict[str, Span]:
+    """One span of each kind, sent in one request; all of them have arrived somewhere."""
+    sent = {kind: make() for kind, make in {**TO_US, **PAST_US}.items()}
+    front.post("traces", request_of(*sent.values()))
+
+    def arrived() -> set[bytes]:
+        return {span.trace_id for span in (*spans(front.process), *spans(front.jaeger))}
+
+    eventually(lambda: {span.trace_id for span in sent.values()} <= arrived(), "every span")
+    return sent
+
+
 @pytest.mark.parametrize("kind", [*TO_US, *PAST_US])
-def test_a_span_takes_one_way_to_us_or_past_us_to_jaeger(front, kind):
-    span = {**TO_US, **PAST_US}[kind]()
-    front.post("traces", request_of(span))
-    taken, passed = (
-        (front.process, front.jaeger) if kind in TO_US else (front.jaeger, front.process)
-    )
-    eventually(lambda: span in spans(taken), "the span, unchanged")
-    assert span.trace_id not in {found.trace_id for found in spans(passed)}
+def test_a_span_takes_one_way_to_us_or_past_us_to_jaeger(front, routed, kind):
+    ways = (front.process, front.jaeger)
+    taken, not_taken = ways if kind in TO_US else reversed(ways)
+    assert spans(taken).count(routed[kind]) == 1, "the span, unchanged"
+    assert routed[kind].trace_id not in {found.trace_id for found in spans(not_taken)}
 
 
 def test_what_we_give_back_goes_to_jaeger_and_not_to_us_again(front):
