@@ -22,7 +22,8 @@ from tests.memtrace_collector.running import VECTORS, Up, eventually, start, sta
 NO_PROGRAMS = ("anna@example.org", "user:anna", "x" * 65)
 SECRETS = (*NO_PROGRAMS, "graph-7f3a", "session-of-anna", "rec-4711")
 FLEET = {each.prometheus for each in METRICS.values() if each.teller == "fleet"}
-LATER = {"memtrace_judged"}
+BY_HAND = {"memtrace_judged"}
+"""Shown once a person has judged something."""
 OF_A_LOG = {
     "memtrace_projection_lag_bytes",
     "memtrace_projection_delay_seconds",
@@ -69,7 +70,7 @@ def test_each_part_tells_of_itself_and_one_of_the_stores(apart: dict[str, Up]) -
         body = (VECTORS / f"{name}.otlp.json").read_bytes()
         assert apart["process"].post(body).status_code == 200
     eventually(lambda: total(apart["serve"], "memtrace_verdicts") == 3, "three verdicts")
-    assert gauges(apart["serve"]) >= FLEET - LATER
+    assert gauges(apart["serve"]) >= FLEET - BY_HAND
     assert not FLEET & (gauges(apart["process"]) | gauges(apart["work"]))
     assert gauges(apart["process"]) >= OF_A_LOG
     assert gauges(apart["work"]) == {"memtrace_references_unresolved"}
