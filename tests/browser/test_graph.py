@@ -188,6 +188,21 @@ def test_a_node_s_surroundings_are_drawn_on_their_own(page: Page, explorer: Expl
     expect(page.locator(".node.decisive")).to_have_count(1)
 
 
+def test_from_the_list_of_graphs_a_failure_s_drawing_is_three_clicks_away(
+    page: Page, explorer: Explorer
+) -> None:
+    graph_id = explorer.case("start-weight")["verdict"]["graph_id"]
+    explorer.open(page, "#/graphs")
+    page.get_by_role("link", name=graph_id).click()
+    rows = page.get_by_role("row")
+    expect(rows).to_have_count(1 + len(explorer.cases))
+    page.get_by_role("link", name="Memory faults").click()
+    faults = [case for case in explorer.cases if case["planted"]]
+    expect(rows).to_have_count(1 + len(faults))
+    rows.nth(1).get_by_role("link", name="Graph").click()
+    expect(page.locator(".node.decisive")).to_have_count(1)
+
+
 @pytest.mark.fault("F31")
 def test_hostile_values_are_plain_text(
     page: Page, hostile: Explorer, axe: Callable[[Page], None], screenshot: Shoot

@@ -151,5 +151,11 @@ def test_graphs_are_listed_with_their_failures_and_found_by_a_part_of_their_id(
     assert service.view("graphs", {"q": "OVERW"})["total"] == 1
     answers = service.view("graph-answers", {"graph": GRAPH})
     assert answers["items"][0]["outcome"] == "failed" and answers["is_whole"]
+    assert service.view("graph-answers", {"graph": GRAPH, "only": "faults"})["total"] == 1
+    assert service.view("graph-answers", {"graph": GRAPH, "only": "others"})["items"] == [
+        item for item in answers["items"] if item["outcome"] == "unflagged"
+    ]
+    with pytest.raises(WrongUseError, match="faults, flagged, others"):
+        service.view("graph-answers", {"graph": GRAPH, "only": "some"})
     with pytest.raises(NotFoundError):
         service.view("graph-answers", {"graph": "user:nobody"})

@@ -33,15 +33,14 @@ export const isDashed = (link) => link.certainty !== "exact";
 
 // As much of a text as fits so many narrow letters; others count twice.
 export function fitted(text, letters) {
-  const plain = text.slice(0, letters * 3).replace(/\s+/g, " ").trim();
   let room = letters;
   let kept = "";
-  for (const letter of plain) {
+  for (const letter of text.slice(0, letters * 4).replace(/\s+/g, " ").trim()) {
     room -= letter.codePointAt(0) > 0x10ff ? 2 : 1;
     if (room < 1) return `${kept}…`;
     kept += letter;
   }
-  return plain.length < text.trim().length && text.length > letters * 3 ? `${kept}…` : kept;
+  return kept;
 }
 
 const RELATIONS = ["used", "delivered", "produced", "superseded", "decided", "shown", "dropped"];

@@ -6,6 +6,7 @@ import { spanText, timeText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 
 const EXCERPT = 300;
+const ONLY = { "": "All", faults: "Memory faults", flagged: "Flagged otherwise", others: "Others" };
 const OUTCOMES = { failed: "lost", cleared: "kept", unexplained: "unknown", flagged: "unknown" };
 const WORDS = { failed: "memory fault", cleared: "no memory fault", unexplained: "unexplained", flagged: "flagged, not judged yet", unflagged: "not flagged" };
 
@@ -41,20 +42,26 @@ function graphRow(graph) {
   ];
 }
 
-async function answers({ graph, from = "" }) {
-  const found = await view("graph-answers", { graph, from });
+async function answers({ graph, only = "", from = "" }) {
+  const found = await view("graph-answers", { graph, only, from });
   return [
     element("h2", {}, "Answers of ", element("bdi", {}, graph)),
     element("p", { class: "row" },
       link("All graphs", "graphs"),
       element("a", { href: address("failures", [], { graph }) }, "Its failures"),
       element("a", { href: address("invariants", [], { graph }) }, "Its invariants")),
+    choice(graph, only),
     found.is_whole ? null : element("p", { class: "notice" }, "This graph is large: only the answers that were judged are listed."),
     found.total
       ? tableOf("Failures first, then what else was flagged, then the others; newest first", ["Question and answer", "Judged", "Look at", "Service", "Time"], found.items.map(answerRow))
-      : quiet("No answer was given from this graph yet."),
-    pager(found, (start) => address("graphs", [], { graph, from: start || "" }), "answers"),
+      : quiet(only ? "There are no such answers." : "No answer was given from this graph yet."),
+    pager(found, (start) => address("graphs", [], { graph, only, from: start || "" }), "answers"),
   ];
+}
+
+function choice(graph, only) {
+  return element("nav", { class: "switch", "aria-label": "Which answers" }, Object.entries(ONLY).map(([name, title]) =>
+    element("a", { href: address("graphs", [], { graph, only: name }), "aria-current": name === only ? "true" : null }, title)));
 }
 
 function answerRow(answer) {
