@@ -12,6 +12,8 @@ import pytest
 
 from memtrace_collector.access.authentication import Authenticator
 from memtrace_collector.access.guard import Guard
+from memtrace_collector.attribution.model import spending
+from memtrace_collector.attribution.model.budget import Prices, Usage
 from memtrace_collector.config import Config
 from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.exporter.outbox import OutboxSender
@@ -230,6 +232,17 @@ def test_tenants_beyond_those_worked_for_are_counted(
         everybody.close()
         judges.close()
     assert told.counts["tenants.unattended"] == 2
+
+
+def test_calls_of_a_model_are_counted_with_what_they_took(told: Told) -> None:
+    usage = Usage(prompt=2_000_000, completion=500_000)
+    spending.tell(told, usage, Prices(prompt=0.5, completion=2.0).of(2_000_000, 500_000))
+    assert told.counts == {
+        "model.calls": 1,
+        "model.tokens.input": 2_000_000,
+        "model.tokens.output": 500_000,
+        "model.cost": 2.0,
+    }
 
 
 def test_dropped_payloads_are_counted(told: Told) -> None:
