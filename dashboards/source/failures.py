@@ -8,6 +8,7 @@ from dashboards.source import frame, queries
 from dashboards.source.frame import Addresses
 from dashboards.source.panels import Column, Sql, amber_red, bars, evolution, lines, over_time, rows
 from dashboards.source.queries import SMOOTHED, increase
+from memtrace_collector.attribution.verdict import STAGES
 
 NO_FAILURES = "no verdict in this window"
 NO_CASE = "no case chosen, or it has no path"
@@ -62,13 +63,11 @@ def build(addresses: Addresses) -> dashboard.Dashboard:
     page.with_variable(frame.postgresql())
     for variable in frame.instances():
         page.with_variable(variable)
-    for variable in (
-        frame.of_postgresql("tenant", "Tenant", queries.TENANTS),
-        frame.of_postgresql("stage", "Stage", queries.STAGES, several=True),
-        frame.of_postgresql("system", "Memory system", queries.SYSTEMS, several=True),
-        frame.of_postgresql("case", "Case", queries.CASES),
-    ):
-        page.with_variable(variable)
+    page.with_variable(frame.of_postgresql("tenant", "Tenant", queries.TENANTS))
+    page.with_variable(frame.one_of("stage", "Stage", STAGES))
+    systems = frame.of_postgresql("system", "Memory system", queries.SYSTEMS, several=True)
+    page.with_variable(systems)
+    page.with_variable(frame.of_postgresql("case", "Case", queries.CASES))
     page.with_variable(frame.smoothed())
     frame.with_addresses(page, addresses)
     page.with_row(dashboard.Row("What broke"))

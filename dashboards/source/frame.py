@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from grafana_foundation_sdk.builders import dashboard
@@ -117,6 +118,12 @@ def of_postgresql(
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
     )
     return variable.multi(True).include_all(True).current(_ALL) if several else variable
+
+
+def one_of(name: str, label: str, values: Iterable[str]) -> dashboard.CustomVariable:
+    """A variable over a closed set: any of them, at first all."""
+    variable = dashboard.CustomVariable(name).label(label).values(",".join(values))
+    return variable.multi(True).include_all(True).current(_ALL)
 
 
 def postgresql() -> dashboard.DatasourceVariable:

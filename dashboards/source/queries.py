@@ -67,8 +67,10 @@ def increase(name: str, *conditions: str, by: str = "", over: str = WINDOW) -> s
 
 def gained(selector: str, over: str, by: str = "") -> str:
     """See :func:`increase`."""
-    counted = f"increase({selector}[{over}]) and {selector} offset {over}"
-    return _sum(f"(({counted}) or max_over_time({selector}[{over}]))", by)
+    before_it = f"{selector} offset {over}"
+    went_on = f"increase({selector}[{over}]) and {before_it}"
+    began = f"max_over_time({selector}[{over}]) unless {before_it}"
+    return _sum(f"({went_on}) or ({began})", by)
 
 
 def before(expression: str, ago: str = WINDOW) -> str:
@@ -120,11 +122,7 @@ def label_values(name: str, label: str) -> str:
 
 
 def _sum(expression: str, by: str) -> str:
-    return f"sum by ({by}) {_bracketed(expression)}" if by else f"sum{_bracketed(expression)}"
-
-
-def _bracketed(expression: str) -> str:
-    return expression if expression.startswith("((") else f"({expression})"
+    return f"sum by ({by}) ({expression})" if by else f"sum({expression})"
 
 
 CHOSEN_FAILURES = (
@@ -149,15 +147,12 @@ def _one_line(*parts: str) -> str:
 
 
 TENANTS = "SELECT DISTINCT tenant FROM memtrace_report.failure ORDER BY 1"
-STAGES = (
-    "SELECT DISTINCT stage FROM memtrace_report.failure"
-    " WHERE tenant = ${tenant:sqlstring} ORDER BY 1"
-)
 SYSTEMS = (
     "SELECT DISTINCT coalesce(decisive_system, '') AS __value,"
     " coalesce(nullif(decisive_system, ''), 'none named') AS __text FROM memtrace_report.failure"
-    " WHERE tenant = ${tenant:sqlstring} ORDER BY 1"
+    " WHERE tenant = ${tenant:sqlstring} UNION SELECT '', 'none named' ORDER BY 1"
 )
+"""Never empty, so that all of them are a list that SQL allows."""
 CASES = of_failures(
     """
     SELECT case_id AS __value, to_char(created AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')

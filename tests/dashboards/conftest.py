@@ -17,7 +17,7 @@ import yaml
 
 from tests import components, receivers
 from tests.dashboards import grafana
-from tests.dashboards.choices import chosen
+from tests.dashboards.choices import chosen, from_sources
 from tests.dashboards.grafana import Window
 from tests.dashboards.sources import READER, Monitored
 from tests.integration.conftest import running as server
@@ -46,7 +46,8 @@ def window(monitored: Monitored) -> Window:
 @pytest.fixture(scope="session")
 def values(monitored: Monitored, window: Window) -> dict[str, dict[str, Any]]:
     """What the variables of each dashboard say, found by their own queries."""
-    return {each.name: chosen(each, monitored, window) for each in grafana.dashboards()}
+    options = from_sources(monitored, window)
+    return {each.name: chosen(each, options) for each in grafana.dashboards()}
 
 
 @pytest.fixture(scope="session")
@@ -69,8 +70,7 @@ def monitored(
         serve = start_one("serve", "--log", str(folder / "serve"))
         prometheus = _prometheus(opened, folder, [process, work, serve])
         found = Monitored(prometheus, url.replace("//test@", f"//{READER}@"), serve)
-        _demo(found, process, folder)
-        deployed = time.time()
+        deployed = _demo(found, process, folder)
         assert work.stop() == 0
         start_one("work", "--api-port", port, "--forward", f"http://127.0.0.1:{free_port()}")
         _fail(found, process)
@@ -78,7 +78,8 @@ def monitored(
         yield replace(found, deployed=deployed)
 
 
-def _demo(found: Monitored, process: Up, folder: Path) -> None:
+def _demo(found: Monitored, process: Up, folder: Path) -> float:
+    """When all that it made was seen."""
     there = ("--endpoint", process.addresses["otlp_http"], "--api", found.serving.addresses["api"])
     done = subprocess.run(
         command("demo", "--store", str(folder / "demo"), *there),
@@ -89,7 +90,7 @@ def _demo(found: Monitored, process: Up, folder: Path) -> None:
         timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    _seen(found)
+    return _seen(found, len(found.serving.ask("/verdicts")))
 
 
 def _fail(found: Monitored, process: Up) -> None:
@@ -97,16 +98,26 @@ def _fail(found: Monitored, process: Up) -> None:
     for name in AFTER_THE_DEPLOY:
         assert process.post((VECTORS / f"{name}.otlp.json").read_bytes()).status_code == 200
     eventually(lambda: len(found.serving.ask("/verdicts")) == expected, "the verdicts")
-    _seen(found)
+    _seen(found, len(AFTER_THE_DEPLOY))
 
 
-def _seen(found: Monitored) -> None:
-    """Prometheus has scraped what serve tells of the store, and each counter a few times: what it
-    says at a whole second is what there is."""
-    told = f"sum(memtrace_verdicts) == {len(found.serving.ask('/verdicts'))}"
-    eventually(lambda: bool(found.query(told)), "as many verdicts, scraped")
-    settled = "min(count_over_time(memtrace_verdicts_stored_total[1m])) >= 6"
-    eventually(lambda: bool(found.query(settled)), "the counters, scraped")
+def _seen(found: Monitored, counted: int) -> float:
+    """A moment, in seconds since 1970, until which for some seconds every scrape told of all
+    verdicts: of so many as a worker counts since its start, and of all as serve reads them."""
+    stored = len(found.serving.ask("/verdicts"))
+    told = (
+        f"sum(memtrace_verdicts_stored_total) >= {counted} and sum(memtrace_verdicts) == {stored}"
+    )
+    moment = time.time()
+
+    def is_seen() -> bool:
+        nonlocal moment
+        moment = time.time()
+        said = [found.query(told, moment - ago) for ago in range(4)]
+        return all(said)
+
+    eventually(is_seen, "all verdicts, scraped")
+    return moment
 
 
 def _judge(found: Monitored) -> None:
@@ -133,7 +144,7 @@ def _prometheus(opened: ExitStack, folder: Path, services: list[Up]) -> str:
     job["static_configs"] = [
         {"targets": [up.addresses["api"].removeprefix("http://") for up in services]}
     ]
-    document["global"] = {"scrape_interval": "500ms", "evaluation_interval": "1s"}
+    document["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     document["scrape_configs"] = [job]
     document["rule_files"] = [str(grafana.ROOT / "dashboards" / "prometheus" / "alerts.yml")]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(document))

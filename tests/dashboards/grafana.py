@@ -7,6 +7,7 @@ queries and follow links without a Grafana.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ class Window:
 
     @property
     def macros(self) -> dict[str, str]:
-        seconds = max(1, round(self.end - self.start))
+        seconds = max(1, math.ceil(self.end - self.start))
         return {"__range": f"{seconds}s", "__rate_interval": "20s", "__interval": "5s"}
 
 

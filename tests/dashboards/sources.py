@@ -17,6 +17,12 @@ READER = "memtrace_reader"
 """The role of Grafana; it exists before the tables do, as in the compose file."""
 
 
+def rows(database: str, statement: str) -> list[dict[str, Any]]:
+    """What PostgreSQL answers, by column."""
+    with psycopg.connect(database, row_factory=psycopg.rows.dict_row) as reader:
+        return list(reader.execute(statement.encode()).fetchall())
+
+
 @dataclass(frozen=True)
 class Monitored:
     """What the dashboards' data sources are."""
@@ -43,8 +49,7 @@ class Monitored:
         return found
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
-        with psycopg.connect(self.database, row_factory=psycopg.rows.dict_row) as reader:
-            return list(reader.execute(statement.encode()).fetchall())
+        return rows(self.database, statement)
 
     def exemplars(self, expression: str) -> list[dict[str, Any]]:
         now = time.time()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
+from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.dashboards import grafana
-from tests.dashboards.choices import SQL
+from memtrace_collector.store.postgres.cases import PostgresCaseStore
+from tests.dashboards import grafana, sources
+from tests.dashboards.choices import SQL, chosen, from_rows
 from tests.dashboards.grafana import Target, Window
 from tests.dashboards.sources import Monitored
+from tests.postgres import Cluster
 
 TARGETS = [target for each in grafana.dashboards() for target in each.targets]
 
@@ -29,6 +33,22 @@ def test_a_query_returns_data(
         series = monitored.query_range(expression, window)
         found = [value for each in series for value in each["values"]]
     assert any(not math.isnan(float(value)) for _, value in found), expression
+
+
+@pytest.fixture(scope="module")
+def empty(postgres_cluster: Cluster) -> str:
+    """A store in which nothing was found yet."""
+    url = postgres_cluster.new_database()
+    PostgresCaseStore(url).close()
+    return url
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if t.source == SQL], ids=str)
+def test_a_store_without_failures_gives_no_rows_and_no_error(empty: str, target: Target) -> None:
+    window = Window(0, time.time())
+    ask = partial(sources.rows, empty)
+    said = chosen(grafana.dashboard(target.dashboard), from_rows(ask, window))
+    assert ask(grafana.sql(target.text, said, window)) == []
 
 
 def test_what_the_windows_count_is_what_happened(
