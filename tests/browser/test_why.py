@@ -66,7 +66,7 @@ def test_the_receipt_shows_every_candidate_with_rank_score_and_fate(
     explorer.open(page, receipt_of(explorer, "start-weight"))
     asked = explorer.ask("/why", answer=receipt_of(explorer, "start-weight")[len("#/why/") :])
     candidates = [each for read in asked["reads"] for each in read["candidates"]]
-    rows = page.locator("table.candidates tbody tr")
+    rows = page.locator("table.considered tbody tr")
     expect(rows).to_have_count(len(candidates))
     for row, candidate in zip(rows.all(), candidates, strict=True):
         expect(row.locator("td").first).to_have_text(str(candidate["rank"]))

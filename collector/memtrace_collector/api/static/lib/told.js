@@ -4,16 +4,12 @@ import { element, svg } from "./dom.js";
 import { spanText, timeText } from "./format.js";
 import { address, link, traceLink } from "./links.js";
 import { amend } from "./router.js";
+import { excerpt } from "./values.js";
 
 const CLIPPED = 900;
 
 export const counted = (number, one, many = `${one}s`) =>
   `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-
-export const flat = (text, length = 160) => {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length > length ? `${line.slice(0, length - 1)}…` : line;
-};
 
 export const timeNode = (ns) =>
   ns > 0 ? element("time", { datetime: new Date(ns / 1e6).toISOString() }, timeText(ns)) : "time unknown";
@@ -86,7 +82,7 @@ export function judgement(answer) {
   return element("a", { class: "tag", "data-outcome": outcome, href: address("failure", [id]) }, said);
 }
 
-export const saidIn = (answer) => answer.text ? `“${flat(answer.text.text)}”` : "answer without its text";
+export const saidIn = (answer) => answer.text ? `“${excerpt(answer.text.text)}”` : "answer without its text";
 
 export const trace = (span) => traceLink(span, "trace");
 
@@ -116,10 +112,14 @@ export function pagedSection({ id, title, list, draw, load, place }) {
     heading.textContent = `${title} (${page.total.toLocaleString("en")})`;
     section.replaceChildren(...[heading, draw(page), pager(page, go, title)].flat(Infinity).filter(Boolean));
   };
+  let wanted = 0;
   const go = async (start) => {
+    const asked = ++wanted;
     section.setAttribute("aria-busy", "true");
     try {
-      fill(await load(start));
+      const page = await load(start);
+      if (asked !== wanted || !section.isConnected) return;
+      fill(page);
       amend(place(start));
       heading.focus({ preventScroll: true });
       heading.scrollIntoView({ block: "nearest" });

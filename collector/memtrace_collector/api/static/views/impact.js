@@ -5,8 +5,9 @@ import { code, element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, counted, flat, graphField, judgement, kindOf, operation, saidIn, tag, timeNode, trace,
+  captured, counted, graphField, graphName, judgement, kindOf, operation, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
+import { excerpt } from "../lib/values.js";
 
 const KINDS = {
   fact: "Facts", doc: "Documents", query: "Questions", ctx: "Prompts", msg: "Messages",
@@ -19,24 +20,26 @@ export async function showImpact([target], parameters) {
 
 async function impact(target) {
   const found = await view("impact", { target });
+  const graphs = new Set([...found.starts, ...found.stored.items].map((item) => item.graph_id));
+  const whose = graphs.size > 1 ? (item) => aside("in ", graphName(item.graph_id)) : () => null;
   return [
     element("h2", {}, "What came of ", code(found.target)),
-    found.starts.map(start),
+    found.starts.map((item) => start(item, whose)),
     found.starts_left_out ? quiet(`and ${counted(found.starts_left_out, "more thing")} that it made`) : null,
     found.warnings.length
       ? element("div", { class: "notice", role: "note" }, found.warnings.map((text) => element("p", {}, tag("uncertain", "changed"), " ", text)))
       : null,
     element("p", { class: "totals" }, totals(found)),
-    records(found),
+    records(found, whose),
     answers(found.answers),
     found.kinds.map(kind),
   ];
 }
 
-function start(item) {
+function start(item, whose) {
   return element("section", { class: "panel", "aria-label": "What is asked about" },
     captured(item.text),
-    element("div", { class: "row quiet" }, kindOf(item.ref), timeNode(item.time_ns), element("span", {}, "by ", operation(item)), trace(item.span)));
+    element("div", { class: "row quiet" }, kindOf(item.ref), timeNode(item.time_ns), element("span", {}, "by ", operation(item)), trace(item.span), whose(item)));
 }
 
 function totals({ records: ids, stored, answers: given, kinds }) {
@@ -46,13 +49,13 @@ function totals({ records: ids, stored, answers: given, kinds }) {
   return ids.length || given.total || kinds.length ? `${parts.join(" · ")} came of it.` : "Nothing came of it.";
 }
 
-function records({ records: ids, stored }) {
+function records({ records: ids, stored }, whose) {
   if (!ids.length) return null;
   return element("section", { "aria-labelledby": "records" },
     element("h3", { id: "records" }, `Records to correct or delete (${ids.length.toLocaleString("en")})`),
     copyable(ids),
     table("Each with its last version that came of it", ["Record", "What it says", "Came by", "State"], stored.items.map((item) => [
-      element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record),
+      [element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record), whose(item)],
       [text(item), item.versions > 1 ? aside(`${item.versions} versions`) : null],
       chain(item.chain),
       item.is_deleted ? tag("deleted already", "unknown") : tag("stored", "changed"),
@@ -91,7 +94,7 @@ function answers(given) {
   return element("section", { "aria-labelledby": "answers" },
     element("h3", { id: "answers" }, `Answers given from it (${given.total.toLocaleString("en")})`),
     table("Newest first", ["Answer", "Verdict", "Came by", "When"], given.items.map((item) => [
-      [link(saidIn(item), "answer", spanText(item.span)), item.question ? aside(`asked: ${flat(item.question.text, 140)}`) : null],
+      [link(saidIn(item), "answer", spanText(item.span)), item.question ? aside(`asked: ${excerpt(item.question.text, 140)}`) : null],
       judgement(item),
       chain(item.chain),
       [timeNode(item.time_ns), " ", trace(item.span)],
@@ -110,10 +113,10 @@ function kind({ kind: name, total, items }) {
 
 const aside = (...content) => element("div", { class: "quiet" }, content);
 
-const text = (item) => item.text ? element("span", { class: "text" }, flat(item.text.text, 240)) : element("span", { class: "quiet" }, "Text not captured.");
+const text = (item) => item.text ? element("span", { class: "excerpt" }, excerpt(item.text.text, 240)) : element("span", { class: "quiet" }, "Text not captured.");
 
 const left = ({ total, items }) =>
-  total > items.length ? quiet(`${counted(total - items.length, "more one", "more")} not shown here.`) : null;
+  total > items.length ? quiet(`${(total - items.length).toLocaleString("en")} more are not shown here.`) : null;
 
 // message → fact → record, each a link to the operation that made it.
 function chain(steps) {
@@ -122,7 +125,7 @@ function chain(steps) {
 }
 
 function table(caption, header, rows) {
-  return element("div", { class: "scrolls" }, element("table", {},
+  return element("div", { class: "scrolls derived" }, element("table", {},
     element("caption", {}, caption),
     element("thead", {}, element("tr", {}, header.map((each) => element("th", { scope: "col" }, each)))),
     element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell)))))));
@@ -152,7 +155,7 @@ async function choice(parameters) {
       element("button", { type: "submit" }, "Open")),
     found.messages.length
       ? table(found.is_search ? `Best matches, at most ${found.bound}` : `The latest, at most ${found.bound}`, ["Message", "Said by", "Taken in"], found.messages.map((item) => [
-        link(item.text ? flat(item.text.text, 240) : item.ref, "impact", item.ref),
+        link(item.text ? excerpt(item.text.text, 240) : item.ref, "impact", item.ref),
         [item.role || "–", item.said_at ? `, ${item.said_at.slice(0, 10)}` : null],
         [timeNode(item.time_ns), " ", item.span ? trace(item.span) : null],
       ]))

@@ -4,7 +4,8 @@ import { view } from "../lib/ask.js";
 import { element, quiet } from "../lib/dom.js";
 import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
-import { counted, flat, graphField, graphName, linked, pagedSection, tag, timeNode, trace } from "../lib/told.js";
+import { counted, graphField, graphName, linked, pagedSection, tag, timeNode, trace } from "../lib/told.js";
+import { excerpt } from "../lib/values.js";
 
 const NAMES = {
   stale: "stale", zombie: "zombie", foreign: "foreign", lost_write: "lost write",
@@ -59,8 +60,8 @@ function findings(list, { kind, checked, known }) {
     element("thead", {}, element("tr", {}, ["Kind", "What was found", "Operation", "When", "Graph"].map(head))),
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, tag(NAMES[item.kind], "lost")),
-      element("td", {}, item.text ? element("q", {}, flat(item.text.text, 200)) : null,
-        element("div", { class: "says" }, linked(item.says)),
+      element("td", {}, item.text ? element("q", {}, excerpt(item.text.text, 200)) : null,
+        element("div", { class: "finding" }, linked(item.says)),
         item.record ? element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record) : null),
       element("td", {}, link(item.name || "operation", "operation", spanText(item.span)), item.service ? ` of ${item.service}` : null, " ", trace(item.span)),
       element("td", {}, timeNode(item.time_ns)),

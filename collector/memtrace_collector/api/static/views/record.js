@@ -5,8 +5,9 @@ import { view } from "../lib/ask.js";
 import { code, element, quiet } from "../lib/dom.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, changes, counted, flat, graphName, judgement, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
+  captured, changes, counted, graphName, judgement, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
+import { excerpt } from "../lib/values.js";
 import { timeLine } from "./record_timeline.js";
 
 const CHANGES = {
@@ -62,9 +63,9 @@ function summary({ current, graph_id: graph, record, system, versions, reads, an
 
 function invariants(found) {
   if (!found.invariants.length) return null;
-  return element("section", { class: "notice", "aria-labelledby": "broken" },
+  return element("section", { class: "notice broken", "aria-labelledby": "broken" },
     element("h3", { id: "broken" }, `Invariants that it broke (${found.invariants.length + found.invariants_left_out})`),
-    element("ul", { class: "plain" }, found.invariants.slice(-8).reverse().map((item) => element("li", {},
+    element("ul", { class: "bare" }, found.invariants.slice(-8).reverse().map((item) => element("li", {},
       tag(item.kind.replace("_", " "), "lost"), " ", linked(item.says), ", at ", operation(item), " ", trace(item.span)))),
     found.met > found.checked ? quiet(`Looked at the last ${counted(found.checked, "operation")} of ${found.met.toLocaleString("en")} that met it.`) : null);
 }
@@ -107,11 +108,11 @@ const decision = (item) => element("div", {},
   item.action ? [tag(item.action, "unknown"), item.status ? ` ${item.status}` : null, " by "] : "by ", operation(item), " ", trace(item.span));
 
 function messages(version) {
-  const drawn = version.messages.map((message) => element("blockquote", { class: "said" },
+  const drawn = version.messages.map((message) => element("blockquote", { class: "message-said" },
     element("div", { class: "quiet" },
       [message.role || "message", message.said_at.slice(0, 10)].filter(Boolean).join(", "), " · ",
       link(message.ref, "impact", message.ref), " ", trace(message.span)),
-    message.text ? flat(message.text.text, 500) : "Text not captured."));
+    message.text ? excerpt(message.text.text, 500) : "Text not captured."));
   const rest = drawn.slice(SHOWN_MESSAGES);
   const left = version.messages_left_out;
   return [
@@ -133,7 +134,7 @@ function answers(list) {
       element("tbody", {}, list.items.map((item) => element("tr", {},
         element("td", {},
           link(saidIn(item), "answer", `${item.span.traceId}:${item.span.spanId}`),
-          item.question ? element("div", { class: "quiet" }, `asked: ${flat(item.question.text, 120)}`) : null,
+          item.question ? element("div", { class: "quiet" }, `asked: ${excerpt(item.question.text, 120)}`) : null,
           element("div", { class: "quiet" }, timeNode(item.time_ns), " ", trace(item.span))),
         element("td", {}, judgement(item), item.role ? element("div", { class: "quiet" }, ROLES[item.role]) : null),
         element("td", {}, item.is_without ? element("span", { class: "quiet" }, "not in its prompt") : item.had.map((number) => `v${number}`).join(", ") || "another version")))))),

@@ -28,7 +28,7 @@ export function timeLine(line) {
     class: "time-line", viewBox: `0 0 ${LEFT + WIDTH} ${height}`, role: "img",
     "aria-label": `${words.join(", ")}, from ${timeText(line.first_ns)} to ${timeText(line.last_ns)}`,
   }, lanes.map((lane, row) => drawLane(line, lane, row)));
-  return element("figure", { class: "time" }, drawing,
+  return element("figure", { class: "life-line" }, drawing,
     element("figcaption", {},
       element("span", {}, timeText(line.first_ns)),
       element("span", { class: "quiet" }, words.join(" · ")),

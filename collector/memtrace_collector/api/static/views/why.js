@@ -6,9 +6,10 @@ import { spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import { amend } from "../lib/router.js";
 import {
-  bar, captured, counted, flat, graphField, graphName, judgement, kindOf, linked, operation, pagedSection, saidIn, tag,
+  bar, captured, counted, graphField, graphName, judgement, kindOf, linked, operation, pagedSection, saidIn, tag,
   timeNode, trace,
 } from "../lib/told.js";
+import { excerpt } from "../lib/values.js";
 
 const OUTCOMES = {
   injected: ["recalled", "kept"],
@@ -43,7 +44,7 @@ async function receipt(answer, { about = "" }) {
   return [
     element("h2", {}, "Why this answer"),
     element("section", { class: "panel", "aria-label": "The answer" },
-      found.answer.question ? element("p", {}, element("span", { class: "quiet" }, "Asked: "), flat(found.answer.question.text, 300)) : null,
+      found.answer.question ? element("p", {}, element("span", { class: "quiet" }, "Asked: "), excerpt(found.answer.question.text, 300)) : null,
       captured(found.answer.text, "The text of the reply was not captured."),
       element("div", { class: "row" }, judgement(found.answer), timeNode(found.answer.time_ns),
         element("span", { class: "quiet" }, found.answer.service), trace(found.answer.span),
@@ -69,6 +70,7 @@ function question(answer, about, told) {
     told.setAttribute("aria-busy", "true");
     try {
       const found = await view("why", { answer, about: what });
+      if (!told.isConnected) return;
       told.replaceChildren(...drawAbout(found));
       amend(address("why", [answer], { about: what }));
     } catch (error) {
@@ -84,7 +86,7 @@ function question(answer, about, told) {
 
 function drawAbout({ about, answer }) {
   return [
-    element("h3", {}, "About ", element("q", {}, flat(about.what, 120))),
+    element("h3", {}, "About ", element("q", {}, excerpt(about.what, 120))),
     about.says ? element("p", {}, `${about.says[0].toUpperCase()}${about.says.slice(1)}`) : null,
     about.found.map((item) => told(item, answer)),
   ].flat(Infinity).filter(Boolean);
@@ -97,23 +99,23 @@ function told(item, answer) {
     element("p", { class: "row" }, tag(words, outcome, false),
       item.is_record && item.graph_id ? link(item.record, "record", home, item.ref || item.record) : code(item.record)),
     item.text ? [element("p", { class: "quiet" }, HELD[item.outcome] ?? "What it says:"), captured(item.text)] : null,
-    element("ul", { class: "says" }, item.says.map(({ text, span }) =>
+    element("ul", { class: "sentences" }, item.says.map(({ text, span }) =>
       element("li", {}, linked(text), span ? [" ", link("operation", "operation", spanText(span)), " ", trace(span)] : null))),
     item.beaten_by.length
       ? element("div", {}, element("h4", {}, "What was returned in its place"),
         element("ol", {}, item.beaten_by.map((other) => element("li", {},
-          other.text ? flat(other.text.text, 200) : "Text not captured. ", " ", link(kindOf(other.ref), "record", home, other.ref)))))
+          other.text ? excerpt(other.text.text, 200) : "Text not captured. ", " ", link(kindOf(other.ref), "record", home, other.ref)))))
       : null);
 }
 
 function read(item) {
   const head = (text) => element("th", { scope: "col" }, text);
   const limits = Object.entries(item.limits).map(([name, value]) => `${name} = ${value}`).join(", ");
-  return element("section", { class: "read" },
+  return element("section", { class: "read-of" },
     element("h4", {}, operation(item), " ", trace(item.span)),
-    element("div", { class: "quiet" }, timeNode(item.time_ns), item.asked ? [" · searched for ", element("q", {}, flat(item.asked.text, 200))] : null,
+    element("div", { class: "quiet" }, timeNode(item.time_ns), item.asked ? [" · searched for ", element("q", {}, excerpt(item.asked.text, 200))] : null,
       limits ? ` · ${limits}` : null, item.reads.length ? ` · also in ${item.reads.join(", ")}` : null),
-    element("div", { class: "scrolls" }, element("table", { class: "candidates" },
+    element("div", { class: "scrolls" }, element("table", { class: "considered" },
       element("caption", {}, `${item.returned} returned, ${item.cut} considered and cut`,
         item.truncated ? `; ${item.truncated} more were cut and not recorded` : null,
         item.left_out ? `; ${counted(item.left_out, "candidate")} left out here` : null),
@@ -130,7 +132,7 @@ function candidate(item) {
     element("td", { class: "score" }, score === null ? "–" : [score.toFixed(3), score >= 0 && score <= 1 ? bar(score) : null]),
     element("td", {}, tag(words, outcome)),
     element("td", {}, item.outcome === "injected" ? used : "–"),
-    element("td", {}, item.text ? flat(item.text.text, 280) : quiet("Text not captured."),
+    element("td", {}, item.text ? excerpt(item.text.text, 280) : quiet("Text not captured."),
       element("div", {}, stored(item))));
 }
 
@@ -172,7 +174,7 @@ function answers(list, flagged) {
     element("caption", {}, flagged ? `${counted(flagged, "flagged answer")} first, then the newest` : "Newest first"),
     element("thead", {}, element("tr", {}, ["Question", "Answer", "Verdict", "Graph", "When"].map(head))),
     element("tbody", {}, list.items.map((item) => element("tr", {},
-      element("td", {}, link(item.question ? flat(item.question.text) : "question without its text", "why", spanText(item.span))),
+      element("td", {}, link(item.question ? excerpt(item.question.text) : "question without its text", "why", spanText(item.span))),
       element("td", {}, saidIn(item)),
       element("td", {}, judgement(item)),
       element("td", {}, graphName(item.graph_id)),
