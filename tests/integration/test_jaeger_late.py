@@ -18,6 +18,7 @@ from tests.integration.conftest import (
     Jaeger,
     Up,
     eventually,
+    get,
     jaeger_server,
     parent,
     send,
@@ -28,6 +29,7 @@ from tests.integration.conftest import (
 SCENARIO = "overwritten"
 """Its newest span is of January 2026, so that its verdict is late by more than a month."""
 ANSWER = scenarios.expected(SCENARIO)["answer"]
+HALF_AN_HOUR_MICROS = 1_800 * 1_000_000
 MONTH_MICROS = 30 * 86_400 * 1_000_000
 
 
@@ -69,6 +71,20 @@ def _placed(jaeger: Jaeger, trace_id: str) -> list[tuple[str, str, int, int]]:
     )
 
 
+def _found(jaeger: Jaeger, service: str, span: dict[str, Any]) -> list[str]:
+    """The traces with the type of error of a span, searched in the hour around it."""
+    response = get(
+        f"{jaeger.query}/api/traces",
+        service=service,
+        operation=span["operationName"],
+        tags=json.dumps({"memtrace.attribution.type": tags(span)["memtrace.attribution.type"]}),
+        start=str(span["startTime"] - HALF_AN_HOUR_MICROS),
+        end=str(span["startTime"] + HALF_AN_HOUR_MICROS),
+    )
+    assert response is not None
+    return [trace["traceID"] for trace in response.json()["data"]]
+
+
 @pytest.mark.fault("F37")
 @pytest.mark.fault("F38")
 @pytest.mark.parametrize("storage", ["memory", "badger"])
@@ -86,6 +102,9 @@ def test_a_verdict_a_month_late_stands_at_the_answer_and_is_one_span_however_oft
         case_trace = judged.verdict["case_trace"]
         (root,) = jaeger.spans_named(case_trace, "memtrace.case")
         assert root["startTime"] > found["startTime"] + MONTH_MICROS
+        assert _found(jaeger, "memtrace", root) == [case_trace]
+        service = judged.verdict["path"][-1]["service"]
+        assert _found(jaeger, service, found) == [ANSWER["traceId"]], "in the days of the answer"
         traces = [ANSWER["traceId"], case_trace, judged.verdict["decisive"][0]["traceId"]]
         once = [_placed(jaeger, trace_id) for trace_id in traces]
         for payload in _payloads(tmp_path / "store").values():
