@@ -156,7 +156,7 @@ async function choice(parameters) {
     found.messages.length
       ? table(found.is_search ? `Best matches, at most ${found.bound}` : `The latest, at most ${found.bound}`, ["Message", "Said by", "Taken in"], found.messages.map((item) => [
         link(item.text ? excerpt(item.text.text, 240) : item.ref, "impact", item.ref),
-        [item.role || "–", item.said_at ? `, ${item.said_at.slice(0, 10)}` : null],
+        [item.role || "–", item.said_at ? element("div", { class: "quiet whole" }, item.said_at.slice(0, 10)) : null],
         [timeNode(item.time_ns), " ", item.span ? trace(item.span) : null],
       ]))
       : quiet(found.is_search ? "No message has these words." : "Search for words of the message."),
