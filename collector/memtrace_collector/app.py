@@ -274,6 +274,7 @@ class App:
             telemetry,
             missing,
             host=server.host,
+            names=server.names,
             max_request_bytes=server.max_request_bytes,
             authenticator=self._known,
             trace_url=self._config.explorer.trace_url,

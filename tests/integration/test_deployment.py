@@ -133,6 +133,14 @@ def test_what_a_role_is_told_is_a_valid_configuration(name):
     assert loaded.forward.url == "http://otelcol:4320"
 
 
+def test_a_role_answers_to_the_names_that_prometheus_has_for_it_and_to_no_other_sites():
+    jobs = yaml.safe_load((ROOT / "dashboards" / "prometheus.yml").read_text())["scrape_configs"]
+    (scraped,) = [job["static_configs"] for job in jobs if job["job_name"] == "memtrace"]
+    hosts = {target.partition(":")[0] for group in scraped for target in group["targets"]}
+    for name in OURS:
+        assert set(SERVICES[name]["environment"]["MEMTRACE_NAMES"].split(",")) == hosts
+
+
 def test_no_secret_stands_in_a_file():
     for name, service in SERVICES.items():
         for key, value in service.get("environment", {}).items():

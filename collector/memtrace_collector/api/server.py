@@ -10,7 +10,7 @@ tenant; health, readiness and the page without its data are for everybody.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -63,6 +63,7 @@ def build(
     *,
     host: str,
     max_request_bytes: int,
+    names: Sequence[str] = (),
     authenticator: Authenticator | None = None,
     trace_url: str = "",
 ) -> Starlette:
@@ -73,6 +74,7 @@ def build(
         ready: says what is not ready yet, in words; empty when all is.
         host: where it listens.
         max_request_bytes: largest body.
+        names: of this server besides those of its machine; none: see :class:`_Names`.
         authenticator: knows who is calling; None: everybody is the tenant ``default``.
         trace_url: template of the address of a span in the trace backend; empty: no links.
     """
@@ -104,7 +106,7 @@ def build(
         ],
         middleware=[
             Middleware(_Headers),
-            Middleware(_Names, host=host),
+            Middleware(_Names, host=host, names=names),
             Middleware(
                 Guard,
                 authenticator=authenticator or Authenticator(),
@@ -135,17 +137,18 @@ class _Headers:
 class _Names:
     """Answers only to the server's own names, so that no other site's name can be pointed here.
 
-    A server that others may reach has names that it does not know, and answers to all.
+    A server that others may reach, and that was told no names, answers to all.
     """
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, names: Sequence[str]) -> None:
         self._app = app
-        self._host = host
+        self._asks = is_loopback(host) or bool(names)
+        self._names = frozenset((host, *(name.lower() for name in names)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and is_loopback(self._host):
+        if scope["type"] == "http" and self._asks:
             asked = _hostname(Headers(scope=scope).get("host", ""))
-            if asked != self._host and not is_loopback(asked):
+            if asked not in self._names and not is_loopback(asked):
                 refusal = PlainTextResponse("this server has another name\n", 400)
                 await refusal(scope, receive, send)
                 return

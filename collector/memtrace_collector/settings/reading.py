@@ -79,6 +79,7 @@ SETTINGS = (
     Setting("server.allow_remote", "MEMTRACE_ALLOW_REMOTE", _switch),
     Setting("server.max_request_bytes", "MEMTRACE_MAX_REQUEST_BYTES", _whole),
     Setting("server.max_connections", "MEMTRACE_MAX_CONNECTIONS", _whole),
+    Setting("server.names", "MEMTRACE_NAMES", _texts),
     Setting("server.markers", "MEMTRACE_MARKERS", _texts),
     Setting("auth.tokens_file", "MEMTRACE_TOKENS_FILE", _text),
     Setting("tls.certificate", "MEMTRACE_TLS_CERTIFICATE", _text),

@@ -23,6 +23,9 @@ class ServerConfig:
     max_request_bytes: int = 64 * 1024 * 1024
     max_connections: int = 1_000
     """Of senders over HTTP, and as many over gRPC."""
+    names: tuple[str, ...] = ()
+    """Names of this server besides those of its own machine. Where there are any, or it listens on
+    loopback, the API answers to no other: no web page can reach it under a name of its own."""
     markers: tuple[str, ...] = MARKERS
     """A span is read when its bytes contain one of these; any other is only passed on."""
 
@@ -32,5 +35,6 @@ class ServerConfig:
         taken = [port for port in (self.grpc_port, self.http_port, self.api_port) if port]
         check("server.*_port", len(set(taken)) == len(taken), "three different ports")
         check("server.max_request_bytes", self.max_request_bytes >= 1024, "at least 1024")
+        check("server.names", all(self.names), "names of hosts, without ports")
         check("server.max_connections", self.max_connections >= 1, "at least 1")
         check("server.markers", bool(self.markers) and all(self.markers), "at least one text")
