@@ -145,11 +145,11 @@ def test_a_receiver_that_is_down_is_counted_said_once_and_costs_nothing(
         (line,) = [x for x in shown if x.startswith("memtrace_telemetry_export_failures_total ")]
         return float(line.rpartition(" ")[2])
 
-    eventually(lambda: failures() >= 1, "a failure that is counted")
-    said = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert [record.getMessage() for record in said] == [
-        "our metrics could not be exported; the next export has them"
-    ]
+    def said() -> list[str]:
+        return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+    eventually(lambda: failures() >= 1 and said(), "a failure that is counted and said")
+    assert said() == ["our metrics could not be exported; the next export has them"]
     with sink(port=port) as receiver:
         eventually(lambda: receiver.bodies, "an export once somebody listens")
         check(ExportMetricsServiceRequest.FromString(receiver.bodies[-1]))
