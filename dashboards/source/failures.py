@@ -169,7 +169,7 @@ def _by_type() -> bargauge.Panel:
 def _over_time() -> timeseries.Panel:
     return lines(
         "Verdicts over time",
-        "Verdicts over the time chosen as `Rates over`, by stage, as the workers found them. A"
+        "Verdicts of every tenant over the time chosen as `Rates over`, by stage, as found. A"
         " point's exemplar opens the trace of its case.",
         "short",
         over_time(
