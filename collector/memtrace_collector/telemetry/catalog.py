@@ -330,7 +330,9 @@ _GOING_OUT = (
         signal=values.SIGNAL,
     ),
     counter("memtrace.forward.repeated", "{span}", "Spans sent on before, not sent again."),
-    counter("memtrace.forward.unreadable", "{record}", "Records that nobody can read, not sent on."),
+    counter(
+        "memtrace.forward.unreadable", "{record}", "Records that nobody can read, not sent on."
+    ),
     counter("memtrace.forward.links_failed", "{span}", "Spans sent on without more links."),
     counter("memtrace.forward.failures", "{pass}", "Failed passes; each is tried again."),
     gauge("memtrace.forward.lag", "By", "Bytes of the log that were not sent on yet."),
