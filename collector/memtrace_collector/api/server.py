@@ -80,9 +80,6 @@ def build(
     """
     handlers = Handlers(questions, max_request_bytes, trace_url)
 
-    async def healthz(_: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
     async def readyz(_: Request) -> Response:
         missing = await run_in_threadpool(ready)
         return PlainTextResponse(f"{missing or 'ready'}\n", 503 if missing else 200)
@@ -92,13 +89,10 @@ def build(
         shown, media_type = await run_in_threadpool(telemetry.render, accept)
         return Response(shown, media_type=media_type)
 
-    async def page(_: Request) -> Response:
-        return FileResponse(STATIC / "index.html")
-
     return Starlette(
         routes=[
-            Route("/", page),
-            Route("/healthz", healthz),
+            Route("/", _page),
+            Route("/healthz", _healthz),
             Route("/readyz", readyz),
             Route(METRICS_PATH, metrics),
             Mount(API_PREFIX, routes=handlers.routes()),
@@ -117,6 +111,14 @@ def build(
         ],
         exception_handlers={errors.MemtraceError: _tell},
     )
+
+
+async def _healthz(_: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+async def _page(_: Request) -> Response:
+    return FileResponse(STATIC / "index.html")
 
 
 class _Headers:

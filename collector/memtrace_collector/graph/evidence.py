@@ -124,6 +124,17 @@ def search_elsewhere(
     return Evidence((), (), {})
 
 
+def with_elsewhere(
+    lookups: Lookups, expected: str | None, asked: str, answer: Operation,
+    graph_ids: Sequence[str], hits: Evidence,
+) -> Evidence:  # fmt: skip
+    """What a search found, with what :func:`search_elsewhere` adds when an answer was expected."""
+    if not expected:
+        return hits
+    abroad = search_elsewhere(lookups, (expected, asked), answer, graph_ids, hits)
+    return together(hits, abroad)
+
+
 def together(one: Evidence, other: Evidence) -> Evidence:
     """What two searches found."""
     return Evidence(

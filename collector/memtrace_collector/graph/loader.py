@@ -62,12 +62,8 @@ def load_case(
     hits = evidence.search(lookups, text, answer, readable, back.operations)
     if given:
         found = evidence.locate(lookups, flag.evidence, answer, readable)
-    elif flag.expected:
-        wanted = (flag.expected, asked)
-        abroad = evidence.search_elsewhere(lookups, wanted, answer, readable, hits)
-        found = evidence.together(hits, abroad)
     else:
-        found = hits
+        found = evidence.with_elsewhere(lookups, flag.expected, asked, answer, readable, hits)
     related = evidence.others(hits, found)
     walk = _Walk(lookups, answer, readable, max_operations)
     walk.gather(back, own_turn, found, related)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from memtrace_collector.api.explorer.judged import (
@@ -85,17 +85,16 @@ def record(stores: Stores, parameters: Parameters) -> Json:
     used = answers_with(lookups, name, met)
     findings = invariants.of_record(lookups, graph_id, name, met[-MAX_CHECKED:])
     graph_ids = dict.fromkeys([graph_id, *(item.answer.graph_id for item in reversed(used))])
-    verdicts = _verdicts_about(stores, list(graph_ids)[:MAX_VERDICT_GRAPHS], name, writes)
+    verdicts = _verdicts_about(stores, list(graph_ids), name, writes)
     places = Places(writes)
     had = {item.answer.key: _had(places, item) for item in used}
-    in_answers = Counter(place for each in had.values() for place in each)
     shown = Versions(
         lookups=lookups,
         graph_id=graph_id,
         record=name,
         writes=writes,
         reads=[sum(not item.reason for item in group) for group in by_write(writes, found)],
-        answers=[in_answers[place] for place in range(len(writes))],
+        answers=_answers_by_write(had.values(), len(writes)),
         flapped=frozenset(item.operation for item in findings if item.kind == invariants.FLAPPING),
         verdicts=verdicts,
     )
@@ -112,12 +111,27 @@ def record(stores: Stores, parameters: Parameters) -> Json:
         "versions": _versions(shown, parameters, asked),
         "reads": _reads(lookups, found, places, parameters),
         "answers": _answers(stores, used, had, _roles(verdicts, writes), parameters),
+        **_looked_at(findings, known, len(met)),
+    }
+
+
+def _looked_at(
+    findings: Sequence[invariants.Finding], known: Mapping[OperationKey, Operation], met: int
+) -> Json:
+    """What is wrong with the record, and on how many operations that rests."""
+    return {
         "invariants": [_finding(item, known) for item in findings[-MAX_FINDINGS:]],
         "invariants_left_out": max(0, len(findings) - MAX_FINDINGS),
-        "checked": min(len(met), MAX_CHECKED),
-        "met": len(met),
-        "is_all": len(met) < MET_FIRST + MET_LAST,
+        "checked": min(met, MAX_CHECKED),
+        "met": met,
+        "is_all": met < MET_FIRST + MET_LAST,
     }
+
+
+def _answers_by_write(had: Iterable[Sequence[int]], writes: int) -> list[int]:
+    """How many answers had the version of each write."""
+    in_answers = Counter(place for each in had for place in each)
+    return [in_answers[place] for place in range(writes)]
 
 
 def _asked(writes: Sequence[Write], given: str) -> int | None:
@@ -261,7 +275,7 @@ def _verdicts_about(
     keys = {write.operation.key for write in writes}
     return [
         verdict
-        for graph_id in graph_ids
+        for graph_id in graph_ids[:MAX_VERDICT_GRAPHS]
         for verdict in stores.cases.verdicts(graph_id)
         if keys.intersection(decisive_keys(verdict))
         or name in _carriers(verdict, "last_right", "first_wrong")
