@@ -37,6 +37,7 @@ lint: $(VENV)/.test
 
 types: $(VENV)/.test
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.11 dashboards/source
 
 jaeger: $(JAEGER)
 
