@@ -14,32 +14,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
-from urllib.parse import urlsplit
+from typing import Any
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from tests import components
 from tests.browser import hostile as hostile_spans
+from tests.browser.chromium import shown, watched_page
 from tests.demo_run import DemoRun
 from tests.memtrace_collector.running import Up, eventually, start_up
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 TRACE_URL = "http://localhost:16686/trace/{trace_id}?uiFind={span_id}"
-LAPTOP = {"width": 1440, "height": 900}
-TIMEOUT_MS = 15_000
-Theme = Literal["light", "dark"]
 Shoot = Callable[[Page, str], Path]
 
 
@@ -69,26 +56,6 @@ class Explorer:
         shown(page, address)
 
 
-def shown(page: Page, address: str) -> None:
-    """Wait until the view at ``#/…`` is shown (and not the one before it)."""
-    quoted = address.replace("\\", "\\\\").replace('"', '\\"')
-    page.locator(f'main[data-shown="{quoted}"]').wait_for()
-
-
-def span_text(span: dict[str, str]) -> str:
-    """``TRACE:SPAN``."""
-    return f"{span['traceId']}:{span['spanId']}"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = components.chromium()
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield found
-        found.close()
-
-
 @contextmanager
 def running(store: Path) -> Iterator[Up]:
     """`up` over a folder, forwarding nowhere; with links to a Jaeger that does not run."""
@@ -115,37 +82,6 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
         up.post(hostile_spans.export_request())
         eventually(lambda: bool(up.ask("/verdicts")), "a verdict on the hostile answer")
         yield Explorer(up.addresses["api"])
-
-
-@contextmanager
-def watched_page(
-    browser: Browser, theme: Theme = "light", may_fail: re.Pattern[str] | None = None
-) -> Iterator[Page]:
-    """A page in a context of its own; on leaving, nothing may have gone wrong in it but what
-    ``may_fail`` finds on the console."""
-    context = browser.new_context(viewport=LAPTOP, color_scheme=theme, reduced_motion="reduce")
-    context.set_default_timeout(TIMEOUT_MS)
-    page = context.new_page()
-    wrong: list[str] = []
-
-    def on_console(message: ConsoleMessage) -> None:
-        expected = may_fail is not None and may_fail.search(message.text)
-        if message.type in ("error", "warning") and not expected:
-            wrong.append(f"console: {message.text}")
-
-    def on_request(request: Request) -> None:
-        asked = urlsplit(request.url)
-        if asked.scheme not in ("data", "blob") and asked.hostname != "127.0.0.1":
-            wrong.append(f"asked another host: {request.url}")
-
-    page.on("console", on_console)
-    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    page.on("request", on_request)
-    try:
-        yield page
-    finally:
-        context.close()
-    assert wrong == []
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Explorer, Shoot, shown, watched_page
+from tests.browser.chromium import shown, watched_page
+from tests.browser.conftest import Explorer, Shoot
 from tests.memtrace_collector.access.tokens import ACME, EXPIRED, GLOBEX, bearer, tokens_file
 from tests.memtrace_collector.running import VECTORS, eventually, start_up
 

@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Explorer, Shoot, span_text
+from tests.browser.chromium import span_text
+from tests.browser.conftest import Explorer, Shoot
 
 
 def addresses(explorer: Explorer) -> dict[str, str]:

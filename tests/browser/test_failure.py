@@ -19,15 +19,8 @@ from memtrace_collector.runtime.stores import CASES_FILE
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
-from tests.browser.conftest import (
-    TRACE_URL,
-    Explorer,
-    Shoot,
-    running,
-    shown,
-    span_text,
-    watched_page,
-)
+from tests.browser.chromium import shown, span_text, watched_page
+from tests.browser.conftest import TRACE_URL, Explorer, Shoot, running
 from tests.contract import scenarios
 from tests.memtrace_collector.running import VECTORS, eventually
 

@@ -15,7 +15,8 @@ from memtrace_collector.runtime.stores import CASES_FILE
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
-from tests.browser.conftest import Explorer, Shoot, running, shown
+from tests.browser.chromium import shown
+from tests.browser.conftest import Explorer, Shoot, running
 
 ADDRESS = "#/failures"
 

@@ -20,7 +20,8 @@ from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.benchmarks.owner_graph import Owner, batches
 from tests.browser import hostile as hostile_spans
-from tests.browser.conftest import TRACE_URL, Explorer, Shoot, span_text
+from tests.browser.chromium import span_text
+from tests.browser.conftest import TRACE_URL, Explorer, Shoot
 
 LARGE_OPERATIONS = 10_000
 MAX_SECONDS = 10.0

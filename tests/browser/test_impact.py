@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Explorer, Shoot, shown
+from tests.browser.chromium import shown
+from tests.browser.conftest import Explorer, Shoot
 from tests.demo_run import DemoRun
 from tests.memtrace_collector.running import command, environment
 

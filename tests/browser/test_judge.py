@@ -16,7 +16,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests import ports
-from tests.browser.conftest import Explorer, Shoot, span_text, watched_page
+from tests.browser.chromium import span_text, watched_page
+from tests.browser.conftest import Explorer, Shoot
 from tests.memtrace_collector.running import (
     VECTORS,
     Up,

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Explorer, Shoot, shown, span_text
+from tests.browser.chromium import shown, span_text
+from tests.browser.conftest import Explorer, Shoot
 
 
 def address_of(graph_id: str, record: str) -> str:

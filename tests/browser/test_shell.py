@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Explorer, running, shown, watched_page
+from tests.browser.chromium import shown, watched_page
+from tests.browser.conftest import Explorer, running
 
 NARROW = {"width": 1000, "height": 500}
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Explorer, Shoot, span_text
+from tests.browser.chromium import span_text
+from tests.browser.conftest import Explorer, Shoot
 
 
 def receipt_of(explorer: Explorer, case: str) -> str:

@@ -20,7 +20,7 @@ from tests.dashboards import grafana
 from tests.dashboards.choices import chosen, from_sources
 from tests.dashboards.grafana import Window
 from tests.dashboards.sources import READER, Monitored
-from tests.integration.conftest import running as server
+from tests.integration.servers import running as server
 from tests.memtrace_collector.running import (
     VECTORS,
     Up,

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
-from tests.integration.conftest import Up
+from tests.integration.servers import Up
 
 
 def spans_apart(request: ExportTraceServiceRequest) -> list[ExportTraceServiceRequest]:

@@ -20,7 +20,7 @@ import yaml
 
 from tests import components
 from tests.demo_run import COMMAND, ROOT
-from tests.integration.conftest import eventually, get, running
+from tests.integration.servers import eventually, get, running
 from tests.ports import free_port
 from tests.postgres import Cluster
 

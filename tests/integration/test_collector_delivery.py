@@ -26,7 +26,7 @@ from memtrace_collector.log.reader import read
 from memtrace_collector.receiver.decode import decode_traces
 from tests import components
 from tests.contract import scenarios
-from tests.integration.conftest import Up, eventually, get, running, up
+from tests.integration.servers import Up, eventually, get, running, up
 from tests.ports import free_port
 
 CONFIGURATION = "tests/integration/otelcol-delivery.yaml"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract import scenarios
-from tests.integration.conftest import Up, up
 from tests.integration.sending import send, spans_apart
+from tests.integration.servers import Up, up
 
 NAMES = [name for name in scenarios.NAMES if name != "digests"]
 

@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from memtrace_collector.demo.cases import questions
-from tests.integration.conftest import COMMAND, DemoRun, run_demo, running, up
+from tests.demo_run import COMMAND, DemoRun, run_demo
+from tests.integration.servers import running, up
 
 PLANTED = [question.id for question in questions() if question.planted]
 RIGHT = [question.id for question in questions() if not question.planted]

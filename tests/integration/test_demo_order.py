@@ -16,8 +16,9 @@ from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import decode_traces
 from memtrace_collector.store.base import FactStore
 from tests.contract.test_fact_stores import MAKERS
-from tests.integration.conftest import DemoRun, Up, up
+from tests.demo_run import DemoRun
 from tests.integration.sending import send, spans_apart, together
+from tests.integration.servers import Up, up
 
 pytestmark = pytest.mark.fault("F11", "F13")
 

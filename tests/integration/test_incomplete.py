@@ -18,7 +18,7 @@ from memtrace_collector.log.position import START
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import decode_traces
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
-from tests.integration.conftest import Up, eventually, up
+from tests.integration.servers import Up, eventually, up
 from tests.memtrace_collector.running import environment
 from tests.ports import free_port
 

@@ -10,7 +10,8 @@ import pytest
 
 from memtrace_collector.demo.cases import questions
 from tests.contract import scenarios
-from tests.integration.conftest import DemoRun, Jaeger, eventually, links, parent, tags, up
+from tests.demo_run import DemoRun
+from tests.integration.servers import Jaeger, eventually, links, parent, tags, up
 
 PLANTED = [question.id for question in questions() if question.planted]
 ELSEWHERE = [q.id for q in questions() if q.planted and q.planted.step in ("extract", "decide")]

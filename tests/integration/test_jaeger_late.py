@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.contract import scenarios
-from tests.integration.conftest import (
+from tests.integration.servers import (
     Jaeger,
     Up,
     eventually,

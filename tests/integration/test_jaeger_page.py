@@ -13,17 +13,8 @@ import pytest
 
 from memtrace_collector.config import load
 from tests import jaeger_ui
-from tests.integration.conftest import (
-    ROOT,
-    DemoRun,
-    Jaeger,
-    Up,
-    get,
-    links,
-    parent,
-    tags,
-    up,
-)
+from tests.demo_run import ROOT, DemoRun
+from tests.integration.servers import Jaeger, Up, get, links, parent, tags, up
 
 EXPLORER = "http://localhost:4319/#/"
 PARAMETERS = {

@@ -19,7 +19,7 @@ from memtrace_collector.store.base import OutboxEntry
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.telemetry.metrics import NullMetrics
 from tests.contract import scenarios
-from tests.integration.conftest import Jaeger, eventually, get, jaeger_server, send, up
+from tests.integration.servers import Jaeger, eventually, get, jaeger_server, send, up
 from tests.memtrace_collector.running import VECTORS, start
 from tests.ports import free_port
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.contract import scenarios
-from tests.integration.conftest import Jaeger, eventually, up
+from tests.integration.servers import Jaeger, eventually, up
 
 
 def _tags(span: dict[str, Any]) -> dict[str, Any]:

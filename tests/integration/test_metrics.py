@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from memtrace_collector.telemetry.catalog import METRICS
 from tests import components
 from tests.contract import scenarios
-from tests.integration.conftest import Up, eventually, get, running, up
+from tests.integration.servers import Up, eventually, get, running, up
 from tests.ports import free_port
 from tests.sinks import Sink, sink
 

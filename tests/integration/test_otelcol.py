@@ -27,7 +27,7 @@ from memtrace_collector.dialects.memtrace import OWN_SPANS
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from tests.contract import scenarios
 from tests.demo_run import ROOT
-from tests.integration.conftest import eventually
+from tests.integration.servers import eventually
 from tests.integration.stack import Stack
 from tests.receivers import Receiver, running
 from tests.sinks import sink

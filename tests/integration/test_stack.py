@@ -8,24 +8,17 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-import httpx
+import psycopg
 import pytest
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests import components
 from tests.contract import scenarios
-from tests.demo_run import COMMAND, ROOT, run_demo
-from tests.integration.conftest import Jaeger, eventually, get
+from tests.demo_run import COMMAND, ROOT
 from tests.integration.sending import spans_apart
-from tests.integration.stack import Stack
-from tests.postgres import Cluster
+from tests.integration.servers import eventually, get
 
 FLAGGED, FLAGGED_TOO = "overwritten", "stale_retrieved"
 """Scenarios with a flagged answer."""
@@ -33,81 +26,6 @@ OTHERS = [name for name in scenarios.NAMES if "operations_in_file" in scenarios.
 PLAIN_TRACES = 100
 LARGE = 25_000_000
 """Bytes: more than a Collector, and Jaeger is one, takes unless told otherwise."""
-
-
-@dataclass
-class Running:
-    """The stack, of which `process` and the Collector may be killed and started again."""
-
-    stack: Stack
-    database: Cluster
-    parts: ExitStack
-    pids: dict[str, int]
-
-    @property
-    def jaeger(self) -> Jaeger:
-        return Jaeger(self.stack.url("jaeger", 4318), self.stack.url("jaeger", 16686))
-
-    def send(self, request: ExportTraceServiceRequest) -> None:
-        """To the Collector's front door; raises unless it acknowledges."""
-        response = httpx.post(
-            f"{self.stack.url('otelcol', 4318)}/v1/traces",
-            content=request.SerializeToString(),
-            headers={"content-type": "application/x-protobuf"},
-            timeout=60,
-            trust_env=False,
-        )
-        response.raise_for_status()
-
-    def ask(self, path: str, **parameters: str) -> Any:
-        response = get(f"{self.stack.url('serve', 4319)}/api/v1{path}", **parameters)
-        assert response is not None, path
-        return response.json()
-
-    def graphs(self) -> dict[str, int]:
-        """Operations of each graph."""
-        return {graph["graph_id"]: graph["operations"] for graph in self.ask("/graphs")}
-
-    def has(self, name: str) -> bool:
-        """Every operation of a scenario is in its graph, and no other."""
-        expected = scenarios.expected(name)
-        return self.graphs().get(expected["graph_id"]) == expected["operations_in_file"]
-
-    def accepted(self) -> float:
-        """Spans that `process` has taken."""
-        return self._counted("process", "memtrace_receiver_accepted_total{")
-
-    def read_back(self) -> float:
-        """Verdicts that `work` has seen in Jaeger."""
-        return self._counted("work", 'memtrace_readback_total{result="visible"')
-
-    def _counted(self, service: str, beginning: str) -> float:
-        page = get(f"{self.stack.url(service, 4319)}/metrics")
-        assert page is not None
-        lines = [line for line in page.text.splitlines() if line.startswith(beginning)]
-        return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
-
-    def end(self, service: str, how: signal.Signals) -> None:
-        os.kill(self.pids[service], how)
-
-    def start(self, service: str) -> None:
-        started = self.stack.collector() if service == "otelcol" else self.stack.role(service)
-        self.pids[service] = self.parts.enter_context(started)
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    stack = Stack(tmp_path_factory.mktemp("stack"))
-    with ExitStack() as parts:
-        database = parts.enter_context(stack.database())
-        parts.enter_context(stack.server("jaeger", components.jaeger()))
-        installed = Running(stack, database, parts, {})
-        for service in ("process", "work", "serve", "otelcol"):
-            installed.start(service)
-        eventually(lambda: get(f"{stack.url('jaeger', 13133)}/status"), "Jaeger's health")
-        yield installed
-        for service in installed.pids:  # together: each takes its time
-            installed.end(service, signal.SIGTERM)
 
 
 def test_a_flagged_answers_verdict_appears_in_jaeger_and_each_span_there_once(installation):
@@ -261,39 +179,23 @@ def test_doctor_finds_an_installation_of_separate_roles_in_order(installation):
 
 
 def test_dashboards_may_read_the_report_views_and_nothing_else(installation):
-    stack = installation.stack
-    source = ROOT / "dashboards/grafana/provisioning/datasources/postgresql.yaml"
-    (given,) = yaml.safe_load(source.read_text())["datasources"]
-    secret = stack.here("grafana", given["secureJsonData"]["password"][len("$__file{") : -1])
-    url = (
-        f"postgresql://{given['user']}@127.0.0.1:{stack.port('postgres', 5432)}/"
-        f"{given['jsonData']['database']}"
-    )
-    psycopg = pytest.importorskip("psycopg")
-    with psycopg.connect(url, password=Path(secret).read_text().strip()) as connection:
-        (count,) = connection.execute("SELECT count(*) FROM memtrace_report.failure").fetchone()
-        assert count >= 1
+    installation.send(scenarios.request(FLAGGED))
+    counted = "SELECT count(*) AS verdicts FROM memtrace_report.failure"
+    eventually(lambda: installation.report(counted)[0]["verdicts"], "a verdict")
     for statement in (
         "SELECT * FROM memtrace.verdict",
         "CREATE TABLE public.mine(x INT)",
         "CREATE TEMP TABLE mine(x INT)",
     ):
-        with (
-            psycopg.connect(url, password=Path(secret).read_text().strip()) as connection,
-            pytest.raises(psycopg.Error),
-        ):
-            connection.execute(statement)
+        with pytest.raises(psycopg.Error):
+            installation.report(statement)
 
 
-def test_the_demo_shows_its_verdicts_in_the_running_installation(installation, tmp_path):
-    stack = installation.stack
-    done = run_demo(
-        tmp_path, "--endpoint", stack.url("otelcol", 4318), "--api", stack.url("serve", 4319)
-    )
-    assert done.exit_code == 0, done.printed
-    assert f"{stack.url('serve', 4319)}/#/failures" in done.printed
-    answers = {case["answer"]["traceId"] for case in done.cases}
-    for trace_id in answers:
+def test_the_demo_shows_its_verdicts_in_the_running_installation(installation, installed_demo):
+    assert installed_demo.exit_code == 0, installed_demo.printed
+    page = f"{installation.stack.url('serve', 4319)}/#/failures"
+    assert page in installed_demo.printed
+    for trace_id in {case["answer"]["traceId"] for case in installed_demo.cases}:
         eventually(
             lambda t=trace_id: installation.jaeger.spans_named(t, "memtrace.attribution"),
             f"the verdict on {trace_id}",
