@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
@@ -19,9 +18,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memtrace_collector import errors
@@ -29,22 +27,22 @@ from memtrace_collector.access.authentication import Authenticator
 from memtrace_collector.access.guard import METRICS_PATH, Guard
 from memtrace_collector.api.client import API_PREFIX
 from memtrace_collector.api.handlers import Handlers
+from memtrace_collector.api.pages import STATIC_PATH, Pages
 from memtrace_collector.api.questions import Questions
 from memtrace_collector.settings.checks import is_loopback
 from memtrace_collector.telemetry.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
 
-STATIC = Path(__file__).parent / "static"
 HEADERS = {
     b"content-security-policy": b"default-src 'none'; script-src 'self'; style-src 'self'; "
     b"connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     b"frame-ancestors 'none'",
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"no-referrer",
-    b"cache-control": b"no-store",
 }
-STATIC_PATH = "/static"
+_NOT_KEPT = (b"cache-control", b"no-store")
+"""Of every answer that says nothing else about it."""
 OPEN_PATHS = ("/", "/healthz", "/readyz")
 """With what is below :data:`STATIC_PATH`: the page itself, which holds nothing of anybody's."""
 _STATUS = (
@@ -78,6 +76,7 @@ def build(
         authenticator: knows who is calling; None: everybody is the tenant ``default``.
         trace_url: template of the address of a span in the trace backend; empty: no links.
     """
+    pages = Pages()
     handlers = Handlers(questions, max_request_bytes, trace_url)
 
     async def readyz(_: Request) -> Response:
@@ -91,12 +90,12 @@ def build(
 
     return Starlette(
         routes=[
-            Route("/", _page),
+            Route("/", pages.index),
             Route("/healthz", _healthz),
             Route("/readyz", readyz),
             Route(METRICS_PATH, metrics),
             Mount(API_PREFIX, routes=handlers.routes()),
-            Mount(STATIC_PATH, StaticFiles(directory=STATIC)),
+            Route(f"{STATIC_PATH}/{{path:path}}", pages.file),
         ],
         middleware=[
             Middleware(_Headers),
@@ -117,10 +116,6 @@ async def _healthz(_: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def _page(_: Request) -> Response:
-    return FileResponse(STATIC / "index.html")
-
-
 class _Headers:
     """Puts the security headers on every response, errors included."""
 
@@ -130,7 +125,10 @@ class _Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS.items()]
+                given = list(message.get("headers", ()))
+                if all(name != _NOT_KEPT[0] for name, _ in given):
+                    given.append(_NOT_KEPT)
+                message["headers"] = [*given, *HEADERS.items()]
             await send(message)
 
         await self._app(scope, receive, send_with_headers)

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from memtrace_collector.api import server
 from memtrace_collector.api.client import Client
 from memtrace_collector.api.listening import ApiServer
-from memtrace_collector.api.server import STATIC
+from memtrace_collector.api.pages import STATIC
 from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, UnreachableError, WrongUseError
@@ -193,3 +193,28 @@ def test_the_page_loads_nothing_but_its_own_files() -> None:
     assert not re.search(
         r"https?://|style=|onclick|<script(?! type=\"module\" src=\"/static)", page
     )
+
+
+def test_the_page_s_files_are_asked_for_again_and_sent_only_when_they_changed(url: str) -> None:
+    first = httpx.get(f"{url}/static/page.css")
+    assert first.headers["cache-control"] == "no-cache"
+    again = httpx.get(f"{url}/static/page.css", headers={"if-none-match": first.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_one_style_sheet_holds_the_styles_of_every_view(url: str) -> None:
+    sent = httpx.get(f"{url}/static/page.css").content
+    sheets = [path.read_bytes() for path in STATIC.rglob("*.css")]
+    assert len(sheets) > 1 and all(sheet in sent for sheet in sheets)
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/none.js", "/static/../server.py", "/static/%2e%2e/server.py"]
+)
+def test_no_other_file_is_served(url: str, path: str) -> None:
+    assert httpx.get(f"{url}{path}").status_code == 404
+
+
+def test_an_answer_of_the_api_is_not_kept(url: str) -> None:
+    assert httpx.get(f"{url}/api/v1/graphs").headers.get_list("cache-control") == ["no-store"]
