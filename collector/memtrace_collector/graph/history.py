@@ -46,6 +46,15 @@ def current_at(writes: Sequence[Write], at_ns: int) -> Write | None:
     return next((write for write in reversed(writes) if write.operation.start_ns <= at_ns), None)
 
 
+def home_of(writes: Sequence[Write], graph_ids: Sequence[str]) -> str:
+    """The graph that a record lives in, for whoever met it in the first of ``graph_ids`` and reads
+    the others: the first of these in which it was written, else the one in which it was written
+    last; the first when nobody was seen to write it."""
+    written = {write.operation.graph_id for write in writes}
+    last = [write.operation.graph_id for write in writes[-1:]]
+    return next((each for each in graph_ids if each in written), [*last, *graph_ids][0])
+
+
 def is_deleted(reference: str) -> bool:
     return variables.version_of(reference) == semconv.DELETED_VERSION
 

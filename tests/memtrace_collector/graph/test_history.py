@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from memtrace_collector.graph.facts import Operation
-from memtrace_collector.graph.history import current_at, order_writes
+from memtrace_collector.graph.history import current_at, home_of, order_writes
 from tests.memtrace_collector.graph.build import SECOND, operation
 
 RECORD = "mem:s:1"
@@ -72,3 +74,13 @@ def test_the_current_version_at_a_moment() -> None:
     at_four = current_at(writes, 4 * SECOND)
     assert at_four is not None and at_four.version.endswith("@a")
     assert current_at(writes, 0) is None
+
+
+def test_a_record_lives_where_it_was_written_for_whoever_meets_it_from_another_graph() -> None:
+    writers = (write("1/w", 1, "a"), write("2/w", 2, "b"))
+    writes = order_writes(RECORD, (writers[0], structs.replace(writers[1], graph_id="user:b")))
+    own = writers[0].graph_id
+    assert home_of(writes, ["session:1", own]) == own
+    assert home_of(writes, ["user:b", own]) == "user:b"
+    assert home_of(writes, ["session:1"]) == "user:b"
+    assert home_of((), ["session:1", own]) == "session:1"

@@ -88,7 +88,11 @@ def failure(stores: Stores, parameters: Parameters) -> Json:
     case = _case(stores.graphs, found)
     shown = of_failure(case, found)
     operations = _operations(stores.graphs, case, found)
-    known = Known(operations, reads_of(case), case.values) if case else Known(operations)
+    known = (
+        Known(operations, reads_of(case), case.values, case.histories)
+        if case
+        else Known(operations)
+    )
     hops = hops_json(found, known, shown)
     named = _Named(operations, {key_of(hop["span"]): hop for hop in hops})
     return {

@@ -10,7 +10,9 @@ from memtrace_collector.api.explorer.retrieval import read_json
 from memtrace_collector.api.explorer.shown import MAX_CANDIDATE, Shown, first_of
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph import content
+from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Decision, Operation, OperationKey, Value
+from memtrace_collector.graph.history import home_of
 from memtrace_collector.graph.questions.shapes import time_json
 from memtrace_collector.graph.receipt import Read
 from memtrace_otel import semconv, variables
@@ -59,16 +61,18 @@ class Known:
     operations: Mapping[OperationKey, Operation] = field(default_factory=dict)
     reads: Mapping[OperationKey, Read] = field(default_factory=dict)
     values: Mapping[str, Value] = field(default_factory=dict)
+    histories: Mapping[str, Sequence[Write]] = field(default_factory=dict)
 
 
 def hops_json(verdict: Mapping[str, Any], known: Known, shown: Shown) -> list[Json]:
     """The path of a verdict (JSON form), each hop with ``is_stored`` (its operation is known),
-    ``because`` (why it has its outcome), ``changes``, ``others`` (what else it made),
-    ``decisions``, ``other_decisions`` (how many), ``read``, ``context``."""
+    ``because`` (why it has its outcome), ``record_graph_id`` (where its record lives),
+    ``changes``, ``others`` (what else it made), ``decisions``, ``other_decisions`` (how many),
+    ``read``, ``context``."""
     hops = verdict.get("path") or []
     first = next((place for place, hop in enumerate(hops) if hop["decisive"]), len(hops))
     return [
-        _hop_json(hop, _losses_at(hop, verdict), known, shown, is_after=place > first)
+        _hop_json(hop, verdict, known, shown, is_after=place > first)
         for place, hop in enumerate(hops)
     ]
 
@@ -94,8 +98,9 @@ def _losses_at(hop: Json, verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]
 
 
 def _hop_json(
-    hop: Json, losses: Sequence[Mapping[str, Any]], known: Known, shown: Shown, *, is_after: bool
+    hop: Json, verdict: Mapping[str, Any], known: Known, shown: Shown, *, is_after: bool
 ) -> Json:
+    losses = _losses_at(hop, verdict)
     key = key_of(hop["span"])
     operation = known.operations.get(key) if key else None
     result = {
@@ -104,7 +109,7 @@ def _hop_json(
         "time": time_json(hop["time_ns"]) if hop["time_ns"] else None,
         "is_stored": operation is not None,
         "because": _because(hop, losses, shown, is_after=is_after),
-        "graph_id": "",
+        "record_graph_id": _record_graph(hop, operation, known, str(verdict["graph_id"])),
         "step": "",
         "error": "",
         "changes": [_loss_json(loss, hop, shown) for loss in losses] or _versions(hop, shown),
@@ -120,7 +125,6 @@ def _hop_json(
     made, others = _made(hop, operation, losses)
     return result | {
         "system": operation.system,
-        "graph_id": operation.graph_id,
         "step": operation.step,
         "error": operation.error_type,
         "changes": [_loss_json(loss, hop, shown) for loss in losses]
@@ -132,6 +136,12 @@ def _hop_json(
         else None,
         "context": _context_json(operation, known, shown),
     }
+
+
+def _record_graph(hop: Json, operation: Operation | None, known: Known, otherwise: str) -> str:
+    """Where the record of a hop lives: not always in the graph of its operation."""
+    near = (operation.graph_id, *operation.reads) if operation else (otherwise,)
+    return home_of(known.histories.get(hop["record"], ()), near)
 
 
 def _because(

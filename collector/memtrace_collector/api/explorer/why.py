@@ -13,6 +13,7 @@ from memtrace_collector.api.questions import Json
 from memtrace_collector.graph import flags, receipt
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.history import home_of
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.answered import AS_THEY_ARE
 from memtrace_collector.graph.questions.answers import case_of
@@ -105,7 +106,7 @@ def _read_json(case: Case, read: Read) -> Json:
         "returned": len(operation.delivered),
         "cut": len(operation.dropped),
         "truncated": operation.truncated.get("dropped", 0),
-        "candidates": [_candidate_json(case, item) for item in shown],
+        "candidates": [_candidate_json(case, operation, item) for item in shown],
         "left_out": len(read.candidates) - len(shown),
         "bar": _bar_json(operation),
     }
@@ -125,11 +126,12 @@ def _bar_json(operation: Operation) -> Json | None:
     return {"ref": last, "rank": len(operation.delivered), "score": operation.score_of(last)}
 
 
-def _candidate_json(case: Case, item: Candidate) -> Json:
+def _candidate_json(case: Case, read: Operation, item: Candidate) -> Json:
+    record = variables.record_of(item.ref)
     return {
         "ref": item.ref,
-        "record": variables.record_of(item.ref),
-        "graph_id": _home(case, item.ref),
+        "record": record,
+        "graph_id": home_of(case.histories.get(record, ()), (read.graph_id, *read.reads)),
         "rank": item.rank,
         "score": item.score,
         "outcome": _OUTCOMES.get(item.outcome, "returned"),
@@ -137,12 +139,6 @@ def _candidate_json(case: Case, item: Candidate) -> Json:
         "used": item.used,
         "text": text_json(case.texts.get(item.ref), EXCERPT_CHARS),
     }
-
-
-def _home(case: Case, ref: str) -> str:
-    """The graph that a candidate was written in, as far as the case shows."""
-    writes = case.histories.get(variables.record_of(ref), ())
-    return writes[-1].operation.graph_id if writes else case.answer.graph_id
 
 
 def _choice(stores: Stores, parameters: Parameters) -> Json:

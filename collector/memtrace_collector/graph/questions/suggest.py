@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.reader import GraphReader
+from memtrace_collector.graph.readings import MAX_OTHER_GRAPHS
 from memtrace_collector.graph.references import named_by
 from memtrace_otel import variables
 
@@ -38,12 +39,24 @@ def known_graph(reader: GraphReader, graph_id: str) -> None:
 
 
 def no_such_record(reader: GraphReader, graph_id: str, name: str) -> NotFoundError:
-    """That nobody was seen to write ``name`` (``kind:id``) in the graph, and what is there."""
+    """That nobody was seen to write ``name`` (``kind:id``) in the graph, and where it was
+    written, or what is there."""
+    homes = list(islice(_homes(reader, name), MAX_SUGGESTED))
+    if homes:
+        hint = f"; it was written in {' and in '.join(each[:MAX_SHOWN] for each in homes)}"
+        return NotFoundError(f"nobody was seen to write {name} in {graph_id}{hint}")
     operations = islice(reader.all_operations(graph_id), MAX_LOOKED_AT)
-    hint = did_you_mean(name, _records(operations))
+    hint = did_you_mean(name, (each for each in _records(operations) if each != name))
     return NotFoundError(
         f"nobody was seen to write {name} in {graph_id}{hint}; `search` finds records by their text"
     )
+
+
+def _homes(reader: GraphReader, name: str) -> Iterator[str]:
+    """The graphs in which a record was written, of those written last."""
+    for summary in sorted(reader.graphs(), key=lambda each: -each.last_ns)[:MAX_OTHER_GRAPHS]:
+        if reader.record_writers(summary.graph_id, [name]):
+            yield summary.graph_id
 
 
 def _records(operations: Iterable[Operation]) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from memtrace_collector.api.explorer.failure import answer, failure
+from memtrace_collector.api.explorer.record import record
 from memtrace_collector.api.exploring import Stores
 from memtrace_collector.attribution.attribute import attribute
 from memtrace_collector.attribution.superseding import stored_form
@@ -22,6 +23,7 @@ from memtrace_collector.graph.loader import load_case
 from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.contract import scenarios
+from tests.memtrace_collector.attribution.scripts import Script
 
 NOW_NS = 1_800_000_000 * 10**9
 Json = dict[str, Any]
@@ -187,9 +189,28 @@ def test_a_stale_version_is_shown_beside_the_one_that_was_current(judged: Judged
     ]
 
 
-def test_hops_of_another_graph_say_of_which(judged: Judged) -> None:
-    found = shown(judged, "two_graphs")
-    assert len({hop["graph_id"] for hop in found["path"]}) == 2
+@pytest.mark.parametrize("name", scenarios.NAMES)
+def test_a_hop_names_the_graph_in_which_its_record_is_found(judged: Judged, name: str) -> None:
+    stores, case = judged(name)
+    for hop in failure(stores, {"id": case})["path"]:
+        if hop["record"].startswith("mem:"):
+            asked = {"graph": hop["record_graph_id"], "record": hop["record"]}
+            assert record(stores, asked)["record"] == hop["record"]
+
+
+def test_a_search_of_a_session_that_delivers_an_owner_s_record_leads_to_the_owner_s(
+    cases: SqliteCaseStore,
+) -> None:
+    script = Script("user:anna")
+    message, version = script.remember("I live in Rome since May.")
+    script.ask("Where do I live?")
+    script.retrieve(version, graph="session:1", reads=("user:anna",))
+    script.answer("You live in Oslo.", script.assemble(version))
+    script.flag("Rome", message)
+    stores = Stores(script.store(), cases)
+    found = failure(stores, {"id": _judge(stores, script.flags[0], {})})
+    (hop,) = [each for each in found["path"] if each["kind"] == "retrieval"]
+    assert (hop["record"], hop["record_graph_id"]) == ("mem:stub:1", "user:anna")
 
 
 def test_a_verdict_that_names_nothing_says_what_is_missing(judged: Judged) -> None:

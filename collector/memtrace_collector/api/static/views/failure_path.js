@@ -159,13 +159,12 @@ function others({ others: values, decisive, changes }) {
 function foot(hop, failure) {
   if (!hop.span) return null;
   const span = spanText(hop.span);
-  const graph = hop.graph_id || failure.verdict.graph_id;
   const said = hop.kind === "evidence" ? hop.versions[0] : "";
   const answer = spanText(failure.answer.span);
   return element("p", { class: "row foot" },
     traceLink(hop.span, "in Jaeger"),
     hop.is_stored ? link("the operation", "operation", span) : null,
-    hop.record ? link("the record's life", "record", graph, hop.record) : null,
+    hop.record ? link("the record's life", "record", hop.record_graph_id, hop.record) : null,
     hop.record && hop.kind === "retrieval" ? element("a", { href: address("why", [answer], { about: hop.record }) },
       "why it was or was not recalled") : null,
     said || hop.record ? link("everything derived from it", "impact", said || hop.record) : null,
