@@ -40,13 +40,15 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken invariant: ``operation`` broke it, ``ref`` is what it did it with."""
+    """One broken invariant: ``operation`` of ``graph_id`` broke it, ``ref`` is what it did it with,
+    a version of a record that was written in ``written_in`` (empty: it is about no record)."""
 
     kind: str
     graph_id: str
     operation: OperationKey
     ref: str
     says: str
+    written_in: str = ""
 
 
 def check(reader: GraphReader, graph_id: str) -> list[Finding]:
@@ -108,7 +110,7 @@ def _not_named(graph_id: str, read: Operation, refs: Iterable[str]) -> Iterator[
     for ref in refs:
         if not _is_content_addressed(ref):
             says = f"{ref} was written in {graph_id}, which this read does not name"
-            yield Finding(FOREIGN, read.graph_id, read.key, ref, says)
+            yield Finding(FOREIGN, read.graph_id, read.key, ref, says, graph_id)
 
 
 def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
@@ -187,10 +189,10 @@ def _outdated(
                 break
             if is_deleted(current.version):
                 says = f"{ref} was delivered after {current.operation.key} deleted the record"
-                yield Finding(ZOMBIE, graph_id, read.key, ref, says)
+                yield Finding(ZOMBIE, graph_id, read.key, ref, says, each)
             elif _is_superseded(writes, ref, current, read):
                 says = f"{ref} was delivered after {current.operation.key} wrote {current.version}"
-                yield Finding(STALE, graph_id, read.key, ref, says)
+                yield Finding(STALE, graph_id, read.key, ref, says, each)
             break
 
 
@@ -274,7 +276,8 @@ def _lost_writes(
             continue
         ref = decision.fact or decision.target or ""
         says = f"{decision.action} was decided and no write of the trace did it"
-        yield Finding(LOST_WRITE, graph_id, decider.key, ref, says)
+        home = graph_id if _is_record(ref) else ""
+        yield Finding(LOST_WRITE, graph_id, decider.key, ref, says, home)
 
 
 def _is_written(decider: Operation, decision: Decision, tree: TraceTree) -> bool:
@@ -327,6 +330,6 @@ def _flaps(graph_id: str, record: str, writes: Sequence[Write]) -> Iterator[tupl
                 operation = write.operation
                 yield (
                     operation.start_ns,
-                    Finding(FLAPPING, graph_id, operation.key, write.version, says),
+                    Finding(FLAPPING, graph_id, operation.key, write.version, says, graph_id),
                 )
         current = value

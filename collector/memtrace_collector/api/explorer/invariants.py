@@ -19,7 +19,7 @@ from memtrace_collector.graph.questions.operations import values_of
 from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.reader import GraphReader
-from memtrace_otel import semconv, variables
+from memtrace_otel import variables
 
 PAGE = 50
 MAX_OPERATIONS = 50_000
@@ -35,7 +35,6 @@ MEANINGS = {
     "empty_retrieval": "A search returned nothing.",
 }
 """What each kind is, in one sentence."""
-_STORED = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
 
 
 class Checked(NamedTuple):
@@ -109,9 +108,8 @@ def _findings_json(reader: GraphReader, run: Sequence[Finding]) -> list[Json]:
     texts: dict[tuple[str, str], str] = {}
     for graph_id, items in by_graph.items():
         broke.update(reader.operations(graph_id, {item.operation for item in items}))
-        reads = {each for item in items if item.operation in broke
-                 for each in broke[item.operation].reads}  # fmt: skip
-        values = values_of(reader, (graph_id, *sorted(reads)), {item.ref for item in items})
+        homes = {item.written_in for item in items} - {"", graph_id}
+        values = values_of(reader, (graph_id, *sorted(homes)), {item.ref for item in items})
         texts.update({(graph_id, ref): content.plain_text(v) for ref, v in values.items()})
     return [_finding_json(item, broke.get(item.operation), texts) for item in run]
 
@@ -123,7 +121,8 @@ def _finding_json(
         "kind": item.kind,
         "graph_id": item.graph_id,
         "ref": item.ref,
-        "record": variables.record_of(item.ref) if item.ref.startswith(_STORED) else None,
+        "record": variables.record_of(item.ref) if item.written_in else None,
+        "record_graph_id": item.written_in,
         "says": item.says,
         "text": text_json(texts.get((item.graph_id, item.ref)), EXCERPT_CHARS),
         "span": span_json(item.operation),

@@ -55,6 +55,21 @@ def test_one_kind_is_shown_and_the_others_still_counted(tmp_path: Path) -> None:
     assert sum(each["count"] for each in found["kinds"]) == 2
 
 
+def test_what_another_graph_holds_is_linked_and_told_from_there(tmp_path: Path) -> None:
+    script = Script("user:bob")
+    script.remember("Likes tea.", record="9")
+    script.day(1)
+    script.graph = "user:anna"
+    _, version = script.remember("Lives in Rome.")
+    script.graph = "user:bob"
+    script.ask("Where?")
+    script.retrieve(version)
+    (found,) = shown(script, tmp_path, kind="foreign")["findings"]["items"]
+    assert (found["graph_id"], found["record"]) == ("user:bob", "mem:stub:1")
+    assert found["record_graph_id"] == "user:anna"
+    assert found["text"]["text"] == "Lives in Rome."
+
+
 def test_every_kind_has_a_sentence() -> None:
     assert set(MEANINGS) == set(KINDS)
 

@@ -62,7 +62,7 @@ function findings(list, { kind, checked, known }) {
       element("td", {}, tag(NAMES[item.kind], "lost")),
       element("td", {}, item.text ? element("q", {}, excerpt(item.text.text, 200)) : null,
         element("div", { class: "finding" }, linked(item.says)),
-        item.record ? element("a", { class: "id", href: address("record", [item.graph_id, item.ref]) }, item.record) : null),
+        item.record ? element("a", { class: "id", href: address("record", [item.record_graph_id, item.ref]) }, item.record) : null),
       element("td", {}, link(item.name || "operation", "operation", spanText(item.span)), item.service ? ` of ${item.service}` : null, " ", trace(item.span)),
       element("td", {}, timeNode(item.time_ns)),
       element("td", {}, graphName(item.graph_id)))))));
