@@ -34,11 +34,14 @@ def test_argument_beats_environment_beats_file_beats_default(tmp_path: Path) -> 
         ("server: {http_port: 70000}", "server.http_port: expected 0 to 65535"),
         ("server: {http_port: 5, api_port: 5}", "three different ports"),
         ("forward: {url: 'localhost:4318'}", "forward.url: expected a URL"),
-        ("forward: {profile: zipkin}", "forward.profile: expected jaeger or jaeger-elastic.* none"),
+        (
+            "forward: {profile: zipkin}",
+            "forward.profile: expected jaeger or jaeger-badger or .* none",
+        ),
         ("forward: {query_url: 'localhost:16686'}", "forward.query_url: expected a URL .*:16686"),
         (
             "forward: {profile: logfire, query_url: 'http://localhost:16686'}",
-            "forward.profile: expected jaeger or jaeger-elasticsearch or tempo, whose API",
+            "forward.profile: expected jaeger or jaeger-badger or jaeger-elasticsearch or tempo",
         ),
         ("- a\n- b", "expected a mapping"),
         ("a: [", "cannot read the configuration file"),

@@ -62,6 +62,7 @@ class OtlpDestination:
         headers: sent with each request (gRPC: as metadata).
         timeout: of one attempt, in seconds.
         ca: PEM file of who signed its certificate; None: whom the system trusts.
+        longest_text: bytes of a text in a span that it takes; None: any. Whoever sends sees to it.
 
     Raises:
         ValueError: the URL is none of these forms.
@@ -75,9 +76,11 @@ class OtlpDestination:
         headers: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT_SECONDS,
         ca: Path | None = None,
+        longest_text: int | None = None,
     ) -> None:
         self.name = name
         self.url = url
+        self.longest_text = longest_text
         self._transport = _transport(url, headers or {}, timeout, ca)
 
     @property

@@ -12,7 +12,7 @@ from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.otlp.halving import count, halve
 from memtrace_collector.processor.parcels import Parcel, Payload
-from memtrace_collector.receiver.decode import InvalidRequestError, decode
+from memtrace_collector.receiver.decode import InvalidRequestError
 from memtrace_collector.telemetry.metrics import Metrics
 
 logger = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ class Destination(Protocol):
     def name(self) -> str: ...
     @property
     def encodings(self) -> Collection[Encoding]: ...
+    @property
+    def longest_text(self) -> int | None: ...
     def send(self, signal: Signal, payload: bytes, encoding: Encoding = ...) -> Delivery: ...
 
 
@@ -60,7 +62,7 @@ class Courier:
     def _halves(self, piece: Payload) -> tuple[Payload, ...]:
         """Empty where there is nothing to halve."""
         try:
-            halves = halve(_protobuf(piece))
+            halves = halve(piece.as_protobuf().body)
         except (DecodeError, InvalidRequestError):
             return ()
         return tuple(Payload(piece.signal, half, "protobuf") for half in halves or ())
@@ -81,15 +83,9 @@ class Courier:
         self._metrics.add(name, value, signal=signal, **attributes)
 
 
-def _protobuf(piece: Payload) -> bytes:
-    if piece.encoding == "protobuf":
-        return piece.body
-    return bytes(decode(piece.signal, piece.encoding, piece.body).SerializeToString())
-
-
 def _items(piece: Payload) -> int:
     """Spans or log records of a piece; 1 for one that cannot be read."""
     try:
-        return count(_protobuf(piece))
+        return count(piece.as_protobuf().body)
     except (DecodeError, InvalidRequestError):
         return 1

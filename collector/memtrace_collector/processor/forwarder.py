@@ -139,7 +139,12 @@ class Forwarder:
             pause_seconds=_AFTER_FAILURE_SECONDS,
         )
         self._outgoing = Outgoing(
-            stores.facts, reader, encodings=destination.encodings, values=values, metrics=metrics
+            stores.facts,
+            reader,
+            encodings=destination.encodings,
+            values=values,
+            longest_text=destination.longest_text,
+            metrics=metrics,
         )
 
     @property

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from memtrace_collector.graph.facts import Operation, OperationKey
@@ -22,6 +23,7 @@ from memtrace_collector.processor.parcels import Payload
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.processor.reading import Ours, RecordReader, sliced_request
 from memtrace_collector.processor.redaction import remove_content, remove_log_content
+from memtrace_collector.processor.shortening import NAME_BYTES, shorten
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from memtrace_collector.telemetry.metrics import NULL_METRICS, Metrics
 from memtrace_otel import semconv
@@ -49,11 +51,13 @@ class _Scope(NamedTuple):
 
 
 class Outgoing:
-    """Prepares records: repeated operations left out, links completed, content removed.
+    """Prepares records: repeated operations left out, links completed, content removed, texts
+    shortened.
 
     Args:
         values: send content on as well.
         encodings: what the destination takes.
+        longest_text: bytes of a text in a span that it takes; None: any.
     """
 
     def __init__(
@@ -63,12 +67,14 @@ class Outgoing:
         *,
         encodings: Collection[str],
         values: bool = False,
+        longest_text: int | None = None,
         metrics: Metrics = NULL_METRICS,
     ) -> None:
         self._store = store
         self._reader = reader
         self._encodings = encodings
         self._values = values
+        self._longest_text = longest_text
         self._metrics = metrics
 
     def prepare(self, position: LogPosition, record: LogRecord) -> Payload | None:
@@ -80,6 +86,27 @@ class Outgoing:
         Raises:
             InvalidRequestError: the record cannot be read, so nothing can be taken off it.
         """
+        payload = self._completed(position, record)
+        longest = self._longest_text
+        if payload is None or payload.signal != "traces" or longest is None:
+            return payload
+        return self._shortened(payload, longest)
+
+    def _shortened(self, payload: Payload, longest: int) -> Payload:
+        if len(payload.body) <= NAME_BYTES:
+            return payload
+        binary = payload.as_protobuf()
+        try:
+            body, count = shorten(binary.body, longest)
+        except DecodeError:
+            return payload  # others' spans that nobody read; the destination refuses them for good
+        if not count:
+            return payload
+        self._metrics.add("memtrace.forward.shortened", count)
+        return binary._replace(body=body)
+
+    def _completed(self, position: LogPosition, record: LogRecord) -> Payload | None:
+        """What to send of a record, at its length."""
         if record.signal == "control" or is_blank(record.body, record.encoding):
             return None
         if not self._reader.concerns_us(record):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from memtrace_collector.log.format import Encoding, Signal
 from memtrace_collector.log.position import LogPosition
+from memtrace_collector.receiver.decode import decode
 
 
 class Payload(NamedTuple):
@@ -21,6 +22,17 @@ class Payload(NamedTuple):
     signal: Signal
     body: bytes
     encoding: Encoding
+
+    def as_protobuf(self) -> Payload:
+        """The same in protobuf.
+
+        Raises:
+            InvalidRequestError: it cannot be read.
+        """
+        if self.encoding == "protobuf":
+            return self
+        message = decode(self.signal, self.encoding, self.body)
+        return Payload(self.signal, bytes(message.SerializeToString()), "protobuf")
 
 
 @dataclass(slots=True)

@@ -20,11 +20,10 @@ def open_destination(name: str, forward: ForwardConfig) -> OtlpDestination:
     Raises:
         ConfigError: the file of authorities cannot be used, or the headers are malformed.
     """
-    headers = headers_for(os.environ)
+    headers, longest = headers_for(os.environ), PROFILES[forward.profile].longest_text
+    ca = Path(forward.ca) if forward.ca else None
     try:
-        return OtlpDestination(
-            name, forward.url, headers, ca=Path(forward.ca) if forward.ca else None
-        )
+        return OtlpDestination(name, forward.url, headers, ca=ca, longest_text=longest)
     except OSError as error:
         raise ConfigError(f"forward.ca: {forward.ca} cannot be used: {error}") from None
 

@@ -27,7 +27,7 @@ class ForwardConfig:
     values: bool = False
     """Send ``memtrace.values`` (captured content) on as well."""
     profile: str = "jaeger"
-    """What kind of destination it is, of ``PROFILES``: how late verdict spans are written."""
+    """What kind of destination it is, of ``PROFILES``: what it takes, and how."""
     query_url: str = ""
     """Where the destination answers what it has; empty: nobody asks whether verdicts arrived."""
 

@@ -1,4 +1,5 @@
-"""What is known of destinations: how each takes a verdict span in an old trace. Pure.
+"""What is known of destinations: how each takes a verdict span in an old trace, and how long
+texts may be. Pure.
 
 A span is late when its trace ended over an hour ago. Stamped at its target it stands neatly in
 the trace, where the destination still takes and finds it there; stamped now it is always taken,
@@ -22,7 +23,7 @@ _ON_ITS_WAY_NS = _HOUR_NS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How one kind of destination takes late spans."""
+    """How one kind of destination takes spans."""
 
     late: Late = "now"
     refused_after_ns: int | None = None
@@ -31,6 +32,9 @@ class Profile:
     """Whether a sign is put into the trace of the decisive operation, however old."""
     query: Literal["jaeger", "tempo", ""] = ""
     """By which API a trace can be read back; empty: none that is known here."""
+    longest_text: int | None = None
+    """Bytes of a text in a span that it takes: one longer text, and it refuses the whole request,
+    as often as that comes. None: any."""
 
     def stamp(self, target_ns: int, now_ns: int) -> int | None:
         """When to stamp what belongs to a moment; None: it is not written."""
@@ -48,8 +52,10 @@ class Profile:
 
 
 PROFILES: Mapping[str, Profile] = {
-    # memory, Badger, Cassandra: found by trace id whatever the age; kept from when it is written
+    # memory, Cassandra: found by trace id whatever the age; kept from when it is written
     "jaeger": Profile(late="at_target", marker=True, query="jaeger"),
+    # service, name and value of an attribute are one key of at most 65,000 bytes
+    "jaeger-badger": Profile(late="at_target", marker=True, query="jaeger", longest_text=60_000),
     # max_span_age: indices of older days are not searched for a trace id
     "jaeger-elasticsearch": Profile(
         late="at_target", refused_after_ns=72 * _HOUR_NS, marker=True, query="jaeger"

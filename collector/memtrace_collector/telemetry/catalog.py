@@ -334,6 +334,9 @@ _GOING_OUT = (
         "memtrace.forward.unreadable", "{record}", "Records that nobody can read, not sent on."
     ),
     counter("memtrace.forward.links_failed", "{span}", "Spans sent on without more links."),
+    counter(
+        "memtrace.forward.shortened", "{text}", "Texts shortened or split for the destination."
+    ),
     counter("memtrace.forward.failures", "{pass}", "Failed passes; each is tried again."),
     gauge("memtrace.forward.lag", "By", "Bytes of the log that were not sent on yet."),
     counter(

@@ -43,6 +43,7 @@ class Collecting:
     def __init__(self, *answers: Delivery, encodings: tuple[Encoding, ...] = ("protobuf", "json")):
         self.name = "test"
         self.encodings = frozenset(encodings)
+        self.longest_text: int | None = None
         self.answers = list(answers)
         self.seen: list[tuple[Signal, bytes, Encoding]] = []
 

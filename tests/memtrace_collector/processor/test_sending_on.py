@@ -45,6 +45,7 @@ class Scripted:
 
     name = "test"
     encodings: tuple[Encoding, ...] = ("protobuf", "json")
+    longest_text: int | None = None
 
     def __init__(
         self, answer: Callable[[bytes], Delivery] = lambda body: DELIVERED, *, keeps: bool = True

@@ -14,6 +14,7 @@ THERE, NOW, NEVER = "at its target", "now", "not written"
 
 LATE = {
     "jaeger": (THERE, THERE, THERE),
+    "jaeger-badger": (THERE, THERE, THERE),
     "jaeger-elasticsearch": (THERE, THERE, NOW),
     "tempo": (NOW, NOW, NOW),
     "openobserve": (THERE, NOW, NOW),
@@ -53,6 +54,7 @@ def test_a_limit_leaves_time_for_the_delivery() -> None:
 def test_the_trace_of_the_cause_is_marked_in_jaeger_only_and_while_it_is_found() -> None:
     assert {name for name, each in PROFILES.items() if each.marker} == {
         "jaeger",
+        "jaeger-badger",
         "jaeger-elasticsearch",
     }
     assert PROFILES["jaeger"].takes(365 * DAY)

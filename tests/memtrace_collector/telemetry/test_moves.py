@@ -87,6 +87,7 @@ class Takes:
 
     name = "test"
     encodings = ("protobuf", "json")
+    longest_text: int | None = None
 
     def send(self, *_: object) -> Delivery:
         return DELIVERED
@@ -170,6 +171,19 @@ def test_what_is_sent_on_otherwise_than_it_came_is_counted(
     assert told.counts["forward.repeated"] == 1
     assert told.counts["forward.unreadable"] == 1
     assert told.counts["projection.quarantined.poison"] == 1
+
+
+def test_a_text_that_is_shortened_for_a_destination_is_counted(told: Told, tmp_path: Path) -> None:
+    class Badger(Takes):
+        longest_text = 3_000
+
+    store = InMemoryFactStore()
+    with closing(SegmentLog(tmp_path, fsync=False)) as log:
+        append(log, request(plain_span(1, 1, said="x" * 3_001), plain_span(1, 2, said="x" * 3_000)))
+        stores = Stores(store, store)
+        Projector(log.folder, store, RecordReader()).run_once()
+        Forwarder(log.folder, stores, RecordReader(), Badger(), metrics=told).run_once()
+    assert told.counts["forward.shortened"] == 1
 
 
 def test_a_request_that_is_sent_in_parts_is_counted(told: Told, tmp_path: Path) -> None:
