@@ -32,8 +32,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     return run_demo(tmp_path_factory.mktemp("demo"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One Chromium for the whole run; each test opens a context of its own."""
+    """Chromium; each test opens a context of its own. While it is there this thread has an event
+    loop, and tests of other modules could not run theirs."""
     with launched() as found:
         yield found
