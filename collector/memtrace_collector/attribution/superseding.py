@@ -64,24 +64,30 @@ def shown_form(finding: Mapping[str, Any], case_id: str, now_ns: int) -> Json:
 
 def finding_of(verdict: Mapping[str, Any]) -> str:
     """What a verdict says, without what storing it added, as comparable text. Of a replay its
-    result counts, and not in how many runs."""
+    result counts, and not in how many runs; of a hop what became of the information, and not
+    its system, which follows from its span and which earlier releases did not tell."""
     found = without_replay(_as_found(verdict))
+    found["path"] = [_without(hop, ("system",)) for hop in verdict.get("path", ())]
     if verdict.get("replay"):
         found["replay"] = verdict["replay"]["result"]
     return json.dumps(found, sort_keys=True)
 
 
 def _as_found(verdict: Mapping[str, Any]) -> Json:
-    return _without(verdict, _NOT_SAID)
+    return _without_storing(verdict, _NOT_SAID)
 
 
 def finding_again(verdict: Mapping[str, Any]) -> Json:
     """What was found, out of the stored form, with what it took."""
-    return _without(verdict, _STORED)
+    return _without_storing(verdict, _STORED)
 
 
-def _without(verdict: Mapping[str, Any], names: Collection[str]) -> Json:
-    found = {name: value for name, value in verdict.items() if name not in names}
+def _without(said: Mapping[str, Any], names: Collection[str]) -> Json:
+    return {name: value for name, value in said.items() if name not in names}
+
+
+def _without_storing(verdict: Mapping[str, Any], names: Collection[str]) -> Json:
+    found = _without(verdict, names)
     superseded = verdict.get("supersedes")
     if superseded:
         found["explanation"] = verdict["explanation"].removesuffix(f" {superseded['says']}")

@@ -61,7 +61,10 @@ class Judging:
         return structs.replace(
             said,
             revision=said.revision or current["revision"],
-            by=said.by or ("" if tenant == DEFAULT_TENANT else tenant),
+            by=_storable(said.by) or ("" if tenant == DEFAULT_TENANT else tenant),
+            note=_storable(said.note),
+            last_right=said.last_right and _storable(said.last_right),
+            first_wrong=said.first_wrong and _storable(said.first_wrong),
         )
 
     def _made(self, case: Case, said: Said, current: Mapping[str, Any]) -> Json:
@@ -115,6 +118,11 @@ class Judging:
             self._metrics.add("memtrace.judgements.withdrawn", 1)
         else:
             self._metrics.add("memtrace.judgements", 1, agreement=made["judgement"]["agreement"])
+
+
+def _storable(text: str) -> str:
+    """Half a surrogate pair, which UTF-8 does not carry, becomes a question mark."""
+    return text.encode(errors="replace").decode()
 
 
 def _is_same(said: Said, current: Mapping[str, Any], made: Mapping[str, Any]) -> bool:

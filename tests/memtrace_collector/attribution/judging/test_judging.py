@@ -17,7 +17,7 @@ from memtrace_collector.attribution.judging import judged
 from memtrace_collector.attribution.judging.said import Said, read
 from memtrace_collector.attribution.verdict import Verdict
 from memtrace_collector.attribution.work import settling
-from memtrace_collector.attribution.work.intake import case_id
+from memtrace_collector.attribution.work.intake import case_id, queued
 from memtrace_collector.attribution.work.judging import Judging
 from memtrace_collector.attribution.work.worker import Worker
 from memtrace_collector.attribution.writeback.target import WriteBack
@@ -200,6 +200,32 @@ def test_the_same_judgement_again_changes_nothing(setting: Setting) -> None:
     assert setting.correct() == first
     assert len(setting.cases.revisions(setting.case_id)) == 2
     assert setting.metrics.counted["memtrace.judgements"] == 1
+
+
+def test_what_no_store_takes_of_a_note_is_replaced(setting: Setting) -> None:
+    said = {"note": "half \ud83d of a pair, \0", "by": "\udcff", "last_right": "mem:m:\ud800@1"}
+    verdict = setting.correct(**said)
+    assert setting.current() == verdict == setting.correct(**said)
+    judgement = verdict["judgement"]
+    assert (judgement["note"], judgement["by"]) == ("half ? of a pair, \0", "?")
+    assert verdict["last_right"] == "mem:m:?@1"
+
+
+def test_a_verdict_of_a_release_that_told_no_systems_is_no_other_finding(setting: Setting) -> None:
+    older = setting.first | {
+        "path": [
+            {name: hop[name] for name in hop if name != "system"} for hop in setting.first["path"]
+        ]
+    }
+    assert older["path"] != setting.first["path"]
+    assert setting.cases.erase(None).verdicts == 1
+    assert setting.cases.save_verdict(older, ())
+    setting.cases.announce([queued(setting.answer)], (), None, setting.clock())
+    assert setting.look_again() == []
+    setting.say("confirm")
+    setting.look_again()
+    assert "memtrace.judgements.outdated" not in setting.metrics.counted
+    assert setting.current()["machine_now"] is None
 
 
 def test_who_looked_at_an_older_revision_is_told_what_stands_now(setting: Setting) -> None:
