@@ -27,7 +27,9 @@ from tests.demo_run import DemoRun
 from tests.memtrace_collector.running import Up, eventually, start_up
 
 TRACE_URL = "http://localhost:16686/trace/{trace_id}?uiFind={span_id}"
-Shoot = Callable[[Page, str], Path]
+OPEN_ALL = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
+Shoot = Callable[[Page, str], None]
+Check = Callable[[Page], None]
 
 
 @dataclass(frozen=True)
@@ -91,13 +93,6 @@ def page(browser: Browser) -> Iterator[Page]:
         yield found
 
 
-@pytest.fixture(params=["light", "dark"])
-def themed_page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
-    """As ``page``, once in each theme."""
-    with watched_page(browser, request.param) as found:
-        yield found
-
-
 @pytest.fixture(scope="session")
 def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Shoot:
     """``screenshot(page, name)``: a PNG of the whole page in the folder that
@@ -106,25 +101,44 @@ def screenshot(tmp_path_factory: pytest.TempPathFactory) -> Shoot:
     folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
     folder.mkdir(parents=True, exist_ok=True)
 
-    def shoot(page: Page, name: str) -> Path:
+    def shoot(page: Page, name: str) -> None:
         dark = page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
-        path = (
-            folder / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{'dark' if dark else 'light'}.png"
-        )
-        page.screenshot(path=path, full_page=True)
-        return path
+        file = f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{'dark' if dark else 'light'}.png"
+        page.screenshot(path=folder / file, full_page=True)
 
     return shoot
 
 
 @pytest.fixture(scope="session")
-def axe() -> Callable[[Page], None]:
+def axe() -> Check:
     """``axe(page)``: axe-core finds nothing serious or critical in what the page shows."""
+    return _axe({"resultTypes": ["violations"]})
+
+
+@pytest.fixture(scope="session")
+def readable(axe: Check, screenshot: Shoot) -> Shoot:
+    """``readable(page, name)``: what the page shows, unfolded, has no serious fault in either
+    theme; with a screenshot of both. The themes differ in nothing but their colours."""
+    contrast = _axe({"resultTypes": ["violations"], "runOnly": ["color-contrast"]})
+
+    def check(page: Page, name: str) -> None:
+        screenshot(page, name)
+        page.emulate_media(color_scheme="dark")
+        screenshot(page, name)
+        page.evaluate(OPEN_ALL)
+        contrast(page)
+        page.emulate_media(color_scheme="light")
+        axe(page)
+
+    return check
+
+
+def _axe(options: dict[str, Any]) -> Check:
     checker = Axe()
 
     def check(page: Page) -> None:
         # a policy against foreign scripts is not one against the debugger's
-        found = checker.run(page)
+        found = checker.run(page, options=options)
         grave = [
             f"{item['id']} ({item['impact']}): {item['help']}: "
             + "; ".join(node["html"][:200] for node in item["nodes"][:3])

@@ -20,13 +20,11 @@ from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
 from tests.browser.chromium import shown, span_text, watched_page
-from tests.browser.conftest import TRACE_URL, Explorer, Shoot, running
+from tests.browser.conftest import OPEN_ALL, TRACE_URL, Explorer, Shoot, running
 from tests.contract import scenarios
 from tests.memtrace_collector.running import VECTORS, eventually
 
 NOW_NS = 1_800_000_000 * 10**9
-
-OPEN_ALL = "document.querySelectorAll('main details').forEach((each) => { each.open = true; })"
 
 
 def open_failure(page: Page, explorer: Explorer, name: str) -> dict[str, Any]:
@@ -286,13 +284,3 @@ def test_a_failure_that_is_not_there_is_said_to_be_missing(
     with watched_page(browser, may_fail=re.compile("404")) as page:
         explorer.open(page, "#/failure/nobody")
         expect(page.get_by_role("alert")).to_contain_text("no verdict of a case 'nobody'")
-
-
-def test_a_failure_is_readable_in_both_themes(
-    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
-) -> None:
-    for name in ("airlines", "script-title"):
-        open_failure(themed_page, explorer, name)
-        screenshot(themed_page, f"failure {name}")
-        themed_page.evaluate(OPEN_ALL)
-        axe(themed_page)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,13 +216,12 @@ def test_what_could_not_be_judged_is_listed_with_the_reason(
 
 
 def test_a_store_without_failures_says_what_to_do(
-    themed_page: Page, empty: Explorer, axe: Callable[[Page], None], screenshot: Shoot
+    page: Page, empty: Explorer, readable: Shoot
 ) -> None:
-    empty.open(themed_page, ADDRESS)
-    expect(themed_page.locator("main")).to_contain_text("No answer has been flagged yet")
-    expect(themed_page.locator("main")).to_contain_text("memtrace-otel flag TRACE:SPAN")
-    axe(themed_page)
-    screenshot(themed_page, "failures empty")
+    empty.open(page, ADDRESS)
+    expect(page.locator("main")).to_contain_text("No answer has been flagged yet")
+    expect(page.locator("main")).to_contain_text("memtrace-otel flag TRACE:SPAN")
+    readable(page, "failures empty")
 
 
 def test_hostile_names_are_listed_as_text(page: Page, hostile: Explorer) -> None:
@@ -233,11 +231,3 @@ def test_hostile_names_are_listed_as_text(page: Page, hostile: Explorer) -> None
     assert page.title() == "Failures · memtrace"
     page.get_by_label("Graph").select_option(hostile_spans.GRAPH)
     expect(rows(page)).to_have_count(1)
-
-
-def test_the_list_is_readable_in_both_themes(
-    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
-) -> None:
-    explorer.open(themed_page, ADDRESS)
-    axe(themed_page)
-    assert isinstance(screenshot(themed_page, "failures"), Path)

@@ -6,14 +6,13 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import shown
-from tests.browser.conftest import Explorer, Shoot
+from tests.browser.conftest import Explorer
 from tests.demo_run import DemoRun
 from tests.memtrace_collector.running import command, environment
 
@@ -79,14 +78,3 @@ def test_hostile_texts_stay_text(page: Page, hostile: Explorer) -> None:
     expect(page.locator("main .captured").first).to_contain_text("<img src=x onerror=")
     assert page.locator("main img, main script").count() == 0
     assert page.title() != "pwned"
-
-
-def test_both_themes_are_accessible(
-    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
-) -> None:
-    explorer.open(themed_page, "#/impact")
-    axe(themed_page)
-    screenshot(themed_page, "impact-choice")
-    explorer.open(themed_page, impact_of(evidence(explorer)))
-    axe(themed_page)
-    screenshot(themed_page, "impact")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import shown, span_text
-from tests.browser.conftest import Explorer, Shoot
+from tests.browser.conftest import Explorer
 
 
 def address_of(graph_id: str, record: str) -> str:
@@ -105,14 +104,3 @@ def test_hostile_texts_stay_text(page: Page, hostile: Explorer) -> None:
     )
     assert page.locator("main img, main script").count() == 0
     assert page.title() != "pwned"
-
-
-def test_both_themes_are_accessible(
-    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
-) -> None:
-    opened(themed_page, explorer, "study-time")
-    axe(themed_page)
-    screenshot(themed_page, "record")
-    opened(themed_page, explorer, "work-hours")
-    axe(themed_page)
-    screenshot(themed_page, "record-deleted")

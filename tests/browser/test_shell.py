@@ -50,12 +50,12 @@ def test_going_back_finds_the_place_that_was_left(page: Page, explorer: Explorer
 
 
 def test_the_theme_follows_the_system_until_one_is_chosen_and_remembered(
-    themed_page: Page, explorer: Explorer
+    page: Page, explorer: Explorer
 ) -> None:
-    page = themed_page
     explorer.open(page, "#/failures")
-    system = page.evaluate("() => matchMedia('(prefers-color-scheme: dark)').matches")
-    assert is_dark(page) == system
+    assert not is_dark(page)
+    page.emulate_media(color_scheme="dark")
+    assert is_dark(page)
     button = page.get_by_role("button", name="Theme")
     for theme in ("light", "dark"):
         button.click()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.chromium import span_text
-from tests.browser.conftest import Explorer, Shoot
+from tests.browser.conftest import Explorer
 
 
 def receipt_of(explorer: Explorer, case: str) -> str:
@@ -84,14 +82,3 @@ def test_hostile_texts_stay_text(page: Page, hostile: Explorer) -> None:
     expect(page.locator("main")).to_contain_text("<img src=x onerror=")
     assert page.locator("main img, main script").count() == 0
     assert page.title() != "pwned"
-
-
-def test_both_themes_are_accessible(
-    themed_page: Page, explorer: Explorer, axe: Callable[[Page], None], screenshot: Shoot
-) -> None:
-    explorer.open(themed_page, "#/why")
-    axe(themed_page)
-    screenshot(themed_page, "why-choice")
-    explorer.open(themed_page, f"{receipt_of(explorer, 'airlines')}?about=China+Southern+Airlines")
-    axe(themed_page)
-    screenshot(themed_page, "why")
