@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -13,9 +14,11 @@ from memtrace_collector.access.directory import read_directory
 from memtrace_collector.cli import cli
 from memtrace_collector.telemetry.catalog import METRICS
 from memtrace_otel import environment_variables, semconv
+from tests.integration.test_jaeger_page import SEARCHES
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-MAKEFILE = (Path(__file__).parent.parent / "Makefile").read_text()
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
 CODE_BLOCKS = re.findall(r"```(?:console|sh|bash)\n(.*?)```", README, re.S)
 COMMAND_LINES = [
     line.removeprefix("$ ").strip()
@@ -37,12 +40,15 @@ def table(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize("line", COMMAND_LINES)
 def test_every_command_line_in_the_readme_parses(line: str) -> None:
     """Each option and sub-command shown exists."""
-    program, *words = line.split("#", maxsplit=1)[0].split()
+    program, *words = shlex.split(line, comments=True)
     if program == "make":
         assert re.search(rf"^{re.escape(words[0])}:", MAKEFILE, re.M), words
         return
     command = cli.get_command(click.Context(cli), words[0])
     assert command is not None, words[0]
+    if isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words[1])
+        assert command is not None, words[1]
     known = {option for parameter in command.params for option in parameter.opts}
     assert {word.split("=")[0] for word in words if word.startswith("--")} <= known
 
@@ -114,3 +120,16 @@ def test_the_file_of_tokens_is_one(tmp_path: Path) -> None:
     path.write_text(README.split("```yaml\n", 1)[1].split("```", 1)[0])
     path.chmod(0o600)
     assert read_directory(path).tenants() == {"acme", "globex"}
+
+
+def test_every_picture_and_file_that_is_linked_exists() -> None:
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert "dashboards/screenshots/failure.png" in linked
+    assert [path for path in linked if not (ROOT / path).exists()] == []
+
+
+def test_the_searches_of_jaeger_are_those_that_are_tested() -> None:
+    section = README.split("### Jaeger\n", 1)[1].split("\n### ", 1)[0]
+    shown = re.findall(r"\| `(memtrace[a-z._]+)=([^`]+)` \|", section)
+    assert shown[-1][0] == semconv.MEMTRACE_GRAPH_ID
+    assert shown[:-1] == list(SEARCHES.values())
