@@ -11,7 +11,6 @@ from memtrace_collector.attribution.explain import without_quotes
 from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph import invariants
-from memtrace_collector.graph.facts import OperationKey
 from memtrace_collector.graph.questions.answered import (
     MAX_TEXT_CHARS,
     Found,
@@ -24,7 +23,7 @@ from memtrace_collector.graph.questions.arguments import Answer, AnyGraphId
 from memtrace_collector.graph.questions.catalog import GRAPH_QUESTIONS
 from memtrace_collector.graph.questions.operations import operation_at
 from memtrace_collector.graph.questions.question import Question, named
-from memtrace_collector.graph.questions.shapes import Json, span_json
+from memtrace_collector.graph.questions.shapes import Json, span_json, span_key
 from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.store.base import CaseStore
@@ -122,7 +121,7 @@ def _verdict_json(reader: GraphReader, verdict: Mapping[str, Any], texts: Texts)
     shown and what it replied stays out."""
     if texts.are_withheld:
         decisive = next(iter(verdict["decisive"]), None)
-        key = OperationKey(decisive["traceId"], decisive["spanId"]) if decisive else None
+        key = span_key(decisive) if decisive else None
         operation = operation_at(reader, key) if key else None
         explanation: Any = without_quotes(verdict, operation)
     else:
@@ -145,9 +144,7 @@ def _short_json(verdict: Mapping[str, Any]) -> Json:
     shown = ("answer", "graph_id", "created", "stage", "error_type", "score", "basis", "method")
     return {
         **{key: verdict.get(key) for key in shown},
-        "decisive": [
-            {"traceId": item["traceId"], "spanId": item["spanId"]} for item in verdict["decisive"]
-        ],
+        "decisive": [span_json(span_key(loss)) for loss in verdict["decisive"]],
     }
 
 

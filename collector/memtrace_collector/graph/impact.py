@@ -33,6 +33,11 @@ class Impact(NamedTuple):
     losses: tuple[Loss, ...]
 
     @property
+    def lost(self) -> int:
+        """How many operations never arrived."""
+        return sum(loss.last - loss.first + 1 for loss in self.losses)
+
+    @property
     def records(self) -> list[str]:
         """The memory records (``kind:id``) derived, each once."""
         refs = (item.ref for item in self.derived if _is(item, semconv.KIND_MEMORY))

@@ -19,6 +19,7 @@ from memtrace_collector.graph.case import Closure, Write
 from memtrace_collector.graph.closure import closure, processes_of
 from memtrace_collector.graph.facts import Decision, Operation, OperationKey
 from memtrace_collector.graph.history import is_deleted
+from memtrace_collector.graph.latest import latest_others
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.graph.trace_tree import TraceTree
@@ -29,7 +30,6 @@ LOST_WRITE, FLAPPING, EMPTY_RETRIEVAL = "lost_write", "flapping", "empty_retriev
 KINDS = (STALE, ZOMBIE, FOREIGN, LOST_WRITE, FLAPPING, EMPTY_RETRIEVAL)
 
 _CLOCK_TOLERANCE_NS = 2_000_000_000
-_MAX_OTHER_GRAPHS = 200
 _RECORDS = (f"{semconv.KIND_MEMORY}:", f"{semconv.KIND_DOCUMENT}:")
 _WRITING_ACTIONS = frozenset(("ADD", "UPDATE", "DELETE"))
 _SKIPPED = "skipped"
@@ -251,12 +251,10 @@ def _foreign(
                 unwritten[record].append((read, ref))
     if not unwritten:
         return
-    for summary in lookups.reader.graphs()[:_MAX_OTHER_GRAPHS]:
-        if summary.graph_id == graph_id:
-            continue
-        for record in lookups.writers(summary.graph_id, unwritten):
+    for other in latest_others(lookups.reader, [graph_id]):
+        for record in lookups.writers(other, unwritten):
             for read, ref in unwritten[record]:
-                yield read, ref, summary.graph_id
+                yield read, ref, other
 
 
 def _is_content_addressed(ref: str) -> bool:

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Operation, by_time
+from memtrace_collector.graph.latest import latest_others
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_otel import variables
-
-MAX_OTHER_GRAPHS = 200
-"""Graphs beside the record's own that are looked into, those written last first."""
 
 
 class Reading(NamedTuple):
@@ -28,14 +26,12 @@ class Reading(NamedTuple):
 
 
 def met_by(lookups: Lookups, graph_id: str, record: str) -> list[Operation]:
-    """Every operation that met a version of ``record`` (``kind:id``), oldest first; of at most
-    :data:`MAX_OTHER_GRAPHS` other graphs, where it is no record of their own."""
-    others = [summary for summary in lookups.reader.graphs() if summary.graph_id != graph_id]
-    others.sort(key=lambda summary: -summary.last_ns)
+    """Every operation that met a version of ``record`` (``kind:id``), oldest first; of the
+    latest other graphs, where it is no record of their own."""
     found = list(lookups.record_users(graph_id, [record]).get(record, ()))
-    for summary in others[:MAX_OTHER_GRAPHS]:
-        met = lookups.record_users(summary.graph_id, [record]).get(record, ())
-        own = met and lookups.writers(summary.graph_id, [record])
+    for other in latest_others(lookups.reader, [graph_id]):
+        met = lookups.record_users(other, [record]).get(record, ())
+        own = met and lookups.writers(other, [record])
         found += [item for item in met if graph_id in item.reads or not own]
     return sorted(found, key=by_time)
 

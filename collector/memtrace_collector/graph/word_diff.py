@@ -11,6 +11,8 @@ SAME, REMOVED, ADDED = "same", "removed", "added"
 MAX_CELLS = 250_000
 """Words of one text times words of the other that are compared word by word, after what both
 begin and end with; of larger texts that middle is shown as replaced whole."""
+_ALIKE = 0.4
+"""Share of the shorter text that is the same in both."""
 
 _WITHOUT_SPACES = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 """Scripts whose words are not told apart by spaces: each character counts as one."""
@@ -36,6 +38,12 @@ def word_diff(before: str, after: str) -> list[Segment]:
         parts.append(Segment(same, SAME))
     parts.append(Segment("".join(old[len(old) - end :]), SAME))
     return _joined(parts)
+
+
+def are_alike(before: str, after: str, segments: Sequence[Segment]) -> bool:
+    """Have two texts so much in common that comparing them by words tells something?"""
+    same = sum(len(part.text) for part in segments if part.kind == SAME)
+    return same >= _ALIKE * min(len(before), len(after))
 
 
 def _equal_ends(old: Sequence[str], new: Sequence[str]) -> int:

@@ -16,13 +16,11 @@ from memtrace_collector.attribution.explain import without_quotes
 from memtrace_collector.attribution.verdict import MEMORY_STAGES
 from memtrace_collector.attribution.work.intake import case_id
 from memtrace_collector.errors import NotFoundError
-from memtrace_collector.graph import flags
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Flag, Operation, OperationKey
-from memtrace_collector.graph.loader import load_case
-from memtrace_collector.graph.questions.answers import answer_at
+from memtrace_collector.graph.questions.answers import answer_at, case_at
 from memtrace_collector.graph.questions.operations import operation_at
-from memtrace_collector.graph.questions.shapes import span_json, time_json
+from memtrace_collector.graph.questions.shapes import span_json, span_key, time_json
 from memtrace_collector.graph.reader import GraphReader
 from memtrace_collector.store.base import CaseStore
 from memtrace_otel import semconv
@@ -131,10 +129,7 @@ def answer(stores: Stores, parameters: Parameters) -> Json:
 def _case(reader: GraphReader, verdict: Mapping[str, Any]) -> Case | None:
     key = key_of(verdict["answer"])
     found = operation_at(reader, key) if key else None
-    if found is None:
-        return None
-    nothing = Flag(graph_id=found.graph_id, trace_id=found.trace_id, span_id=found.span_id)
-    return load_case(reader, found, flags.flag_of(reader, found) or nothing)
+    return case_at(reader, found) if found else None
 
 
 def _operations(
@@ -242,9 +237,7 @@ def _revisions(cases: CaseStore, verdict: Mapping[str, Any]) -> list[Json]:
             "error_type": each["error_type"],
             "method": each["method"],
             "score": each["score"],
-            "decisive": [
-                span_json(OperationKey(d["traceId"], d["spanId"])) for d in each["decisive"]
-            ],
+            "decisive": [span_json(span_key(loss)) for loss in each["decisive"]],
             "case_trace": each["case_trace"],
             "says": (each.get("supersedes") or {}).get("says", ""),
         }

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from memtrace_collector.api.questions import Json
+from memtrace_collector.graph.latest import latest_first
 from memtrace_collector.graph.questions.suggest import known_graph
-from memtrace_collector.graph.reader import GraphReader, GraphSummary
+from memtrace_collector.graph.reader import GraphReader
 
 MAX_OFFERED = 200
 """Of more graphs the id is typed."""
-
-
-def latest_first(reader: GraphReader) -> list[GraphSummary]:
-    """Every graph, the one written last first."""
-    return sorted(reader.graphs(), key=lambda each: (-each.last_ns, each.graph_id))
 
 
 def graphs_json(reader: GraphReader) -> Json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memtrace_collector.api.explorer.graph_choice import latest_first
 from memtrace_collector.api.explorer.judged import MAX_JUDGED, answers_json, judgements
 from memtrace_collector.api.explorer.listing import is_memory_fault
 from memtrace_collector.api.explorer.parts import part
@@ -14,6 +13,7 @@ from memtrace_collector.api.questions import Json
 from memtrace_collector.errors import WrongUseError
 from memtrace_collector.graph import flags
 from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.latest import latest_first
 from memtrace_collector.graph.questions.operations import operation_at
 from memtrace_collector.graph.questions.suggest import known_graph
 from memtrace_collector.graph.reader import GraphReader

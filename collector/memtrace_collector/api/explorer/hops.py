@@ -13,7 +13,7 @@ from memtrace_collector.graph import content
 from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Decision, Operation, OperationKey, Value
 from memtrace_collector.graph.history import home_of
-from memtrace_collector.graph.questions.shapes import time_json
+from memtrace_collector.graph.questions.shapes import span_key, time_json
 from memtrace_collector.graph.receipt import Read
 from memtrace_otel import semconv, variables
 
@@ -89,7 +89,7 @@ def refs_of(hops: Sequence[Json]) -> Iterator[str]:
 
 
 def key_of(span: Mapping[str, str] | None) -> OperationKey | None:
-    return OperationKey(span["traceId"], span["spanId"]) if span else None
+    return span_key(span) if span else None
 
 
 def _losses_at(hop: Json, verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:

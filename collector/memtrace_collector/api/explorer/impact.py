@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memtrace_collector.api.explorer.graph_choice import chosen_graph, graphs_json
-from memtrace_collector.api.explorer.judged import MAX_JUDGED, answers_json, judgements
+from memtrace_collector.api.explorer.judged import FAILED, MAX_JUDGED, answers_json, judgements
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, text_json
 from memtrace_collector.api.explorer.view import Parameters
 from memtrace_collector.api.exploring import Stores
@@ -183,7 +183,7 @@ def _answers(stores: Stores, found: Impact, shown: _Shown) -> Json:
     items = answers_json(stores.graphs, answers[:MAX_SHOWN], judged)
     return {
         "total": len(given),
-        "failed": sum(each.outcome == "failed" for each in judged.values()),
+        "failed": sum(each.outcome == FAILED for each in judged.values()),
         "items": [
             item | {"chain": shown.chain_json(occurrence)}
             for item, occurrence in zip(items, newest)
@@ -193,10 +193,7 @@ def _answers(stores: Stores, found: Impact, shown: _Shown) -> Json:
 
 def _totals(found: Impact) -> Mapping[str, int]:
     """Versions by kind."""
-    totals: dict[str, int] = defaultdict(int)
-    for item in found.derived:
-        totals[item.ref.partition(":")[0]] += 1
-    return totals
+    return Counter(item.ref.partition(":")[0] for item in found.derived)
 
 
 def _warnings(found: Impact) -> Iterator[str]:
@@ -210,9 +207,11 @@ def _warnings(found: Impact) -> Iterator[str]:
             f"The lineage is {found.lineage}: at some step it is not certain which of several "
             "writes was used, so something below may come from elsewhere."
         )
-    lost = sum(loss.last - loss.first + 1 for loss in found.losses)
-    if lost:
-        yield f"{lost} operations of these processes never arrived: they may have made more of it."
+    if found.lost:
+        yield (
+            f"{found.lost} operations of these processes never arrived: they may have made more "
+            "of it."
+        )
 
 
 def _choice(stores: Stores, parameters: Parameters) -> Json:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memtrace_collector.api.explorer.graph_choice import graphs_json, latest_first
+from memtrace_collector.api.explorer.graph_choice import graphs_json
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, part, text_json
 from memtrace_collector.api.explorer.view import Parameters
 from memtrace_collector.api.exploring import Stores
@@ -15,6 +15,7 @@ from memtrace_collector.errors import WrongUseError
 from memtrace_collector.graph import content
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.invariants import KINDS, Finding, check
+from memtrace_collector.graph.latest import latest_first
 from memtrace_collector.graph.questions.operations import values_of
 from memtrace_collector.graph.questions.shapes import span_json
 from memtrace_collector.graph.questions.suggest import known_graph

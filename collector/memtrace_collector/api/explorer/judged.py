@@ -53,6 +53,11 @@ def answers_json(
     return [_answer_json(answer, judged.get(answer.key), texts) for answer in answers]
 
 
+def short_verdict_json(verdict: Mapping[str, Any]) -> Json:
+    """What a link to its failure says of a verdict."""
+    return {name: verdict[name] for name in ("id", "stage", "error_type")}
+
+
 def _judgement(verdict: Mapping[str, Any] | None, is_flagged: bool) -> Judgement:
     if verdict is None:
         return Judgement(FLAGGED if is_flagged else UNFLAGGED)
@@ -100,7 +105,7 @@ def _answer_json(
         "question": _first(answer.graph_id, asked, texts),
         "text": _first(answer.graph_id, said, texts),
         "outcome": judgement.outcome if judgement else None,
-        "verdict": verdict and {name: verdict[name] for name in ("id", "stage", "error_type")},
+        "verdict": verdict and short_verdict_json(verdict),
     }
 
 

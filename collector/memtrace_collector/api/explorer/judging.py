@@ -19,7 +19,7 @@ from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Operation, OperationKey, by_time
 from memtrace_collector.graph.questions.answers import case_of
-from memtrace_collector.graph.questions.shapes import span_json, time_json
+from memtrace_collector.graph.questions.shapes import span_json, span_key, time_json
 from memtrace_otel import semconv
 
 MAX_OPERATIONS = 300
@@ -46,7 +46,7 @@ def judging(stores: Stores, parameters: Parameters) -> Json:
     answer = found["answer"]
     case = case_of(stores.graphs, f"{answer['traceId']}:{answer['spanId']}")
     spans = [hop["span"] for hop in found.get("path") or () if hop["span"]]
-    on_path = {OperationKey(each["traceId"], each["spanId"]) for each in spans}
+    on_path = {span_key(each) for each in spans}
     possible = _possible(case)
     shown = _bounded(possible, on_path)
     return {

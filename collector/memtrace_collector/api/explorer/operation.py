@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from memtrace_collector.api.explorer.judged import judgements
+from memtrace_collector.api.explorer.judged import judgements, short_verdict_json
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, part, text_json
 from memtrace_collector.api.explorer.view import Parameters, needed
 from memtrace_collector.api.exploring import Stores
@@ -56,7 +56,7 @@ def one_operation(stores: Stores, parameters: Parameters) -> Json:
         "trace": _trace(tree),
         "decisive_for": _failures(stores, key),
         "is_answer": is_answer(item),
-        "verdict": verdict and {name: verdict[name] for name in ("id", "stage", "error_type")},
+        "verdict": verdict and short_verdict_json(verdict),
     }
 
 

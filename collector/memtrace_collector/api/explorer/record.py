@@ -24,7 +24,7 @@ from memtrace_collector.graph.case import Write
 from memtrace_collector.graph.facts import Operation, OperationKey
 from memtrace_collector.graph.history import is_deleted
 from memtrace_collector.graph.lookups import Lookups
-from memtrace_collector.graph.questions.shapes import span_json
+from memtrace_collector.graph.questions.shapes import span_json, span_key
 from memtrace_collector.graph.questions.suggest import known_graph, no_such_record
 from memtrace_collector.graph.reached import AnsweredWith, answers_with
 from memtrace_collector.graph.reader import Near
@@ -248,9 +248,9 @@ def _roles(
         is_wrong = wrote.intersection(decisive_keys(verdict)) or (
             record_name in _carriers(verdict, *carried)
         )
-        span = verdict["answer"]
-        key = OperationKey(span["traceId"], span["spanId"])
-        roles[key] = _Role(WRONG if is_wrong else NEEDED, str(verdict["graph_id"]))
+        roles[span_key(verdict["answer"])] = _Role(
+            WRONG if is_wrong else NEEDED, str(verdict["graph_id"])
+        )
     return roles
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memtrace_collector.api.explorer.judged import short_verdict_json
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, text_json
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph import content
@@ -15,18 +16,16 @@ from memtrace_collector.graph.grounds import Chosen, grounds_of
 from memtrace_collector.graph.history import is_deleted
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.operations import values_of
-from memtrace_collector.graph.questions.shapes import span_json
+from memtrace_collector.graph.questions.shapes import span_json, span_key
 from memtrace_collector.graph.resolution import Occurrence
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.graph.versions import texts_of
-from memtrace_collector.graph.word_diff import ADDED, REMOVED, SAME, Segment, word_diff
+from memtrace_collector.graph.word_diff import ADDED, REMOVED, Segment, are_alike, word_diff
 from memtrace_otel import semconv, variables
 
 CREATED, CHANGED, UNCHANGED, STATE, DELETED, UNSEEN = (
     "created", "changed", "unchanged", "state", "deleted", "unseen",
 )  # fmt: skip
-_ALIKE = 0.4
-"""Share of the shorter text that is the same in both, from which on they are compared by words."""
 MAX_LISTED = 30
 """Messages, or other records, told of one version."""
 
@@ -72,13 +71,7 @@ class Versions:
             "text": text_json(new),
             "segments": _segments(old, "" if is_deleted(write.version) else new),
             "is_current": place == len(self.writes) - 1,
-            "is_tie": any(
-                operation.start_ns == other.operation.start_ns
-                for other in (
-                    *self.writes[max(0, place - 1) : place],
-                    *self.writes[place + 1 :][:1],
-                )
-            ),
+            "is_tie": self._is_tie(place),
             "is_back": operation.key in self.flapped,
             "reads": self.reads[place],
             "answers": self.answers[place],
@@ -103,7 +96,7 @@ class Versions:
         """The verdicts that find the write, or the decision behind it, decisive."""
         keys = {write.operation.key, *deciders}
         return [
-            {name: verdict[name] for name in ("id", "stage", "error_type")}
+            short_verdict_json(verdict)
             for verdict in self.verdicts
             if keys.intersection(decisive_keys(verdict))
         ]
@@ -158,8 +151,7 @@ class _Told:
 
 def decisive_keys(verdict: Mapping[str, Any]) -> list[OperationKey]:
     """The operations that a stored verdict finds decisive."""
-    spans = verdict.get("decisive") or ()
-    return [OperationKey(span["traceId"], span["spanId"]) for span in spans]
+    return [span_key(loss) for loss in verdict.get("decisive") or ()]
 
 
 def _listed(messages: Mapping[str, Occurrence]) -> list[str]:
@@ -241,7 +233,6 @@ def _segments(old: str | None, new: str | None) -> list[Json] | None:
         return None
     old, new = old[:TEXT_CHARS], new[:TEXT_CHARS]
     segments = word_diff(old, new)
-    same = sum(len(part.text) for part in segments if part.kind == SAME)
-    if old and new and same < _ALIKE * min(len(old), len(new)):
+    if old and new and not are_alike(old, new, segments):
         segments = [Segment(old, REMOVED), Segment(new, ADDED)]
     return [part._asdict() for part in segments]

@@ -8,7 +8,7 @@ from typing import Any
 
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.word_diff import ADDED, REMOVED, SAME, Segment, word_diff
+from memtrace_collector.graph.word_diff import ADDED, REMOVED, SAME, Segment, are_alike, word_diff
 from memtrace_otel import semconv, variables
 
 MAX_VALUE, MAX_CANDIDATE, MAX_PROMPT = 8_000, 600, 20_000
@@ -18,8 +18,6 @@ RIGHT, WRONG, OTHER = "right", "wrong", ""
 CAPTURED, NOT_CAPTURED, DELETED = "captured", "not captured", "deleted"
 OUTSIDE = "outside"
 """Kind of a segment of the first text around what became the second."""
-_ALIKE = 0.4
-"""Share of the shorter text that is the same in both, from which on they are compared by words."""
 _PROMPT = f"{semconv.KIND_CONTEXT}:"
 _SAID = (semconv.KIND_MESSAGE, semconv.KIND_DOCUMENT)
 _MARKED = 4
@@ -98,10 +96,9 @@ class Shown:
         if not before or not after or old is None or new is None:
             return None
         segments = word_diff(old[:MAX_VALUE], new[:MAX_VALUE])
-        same = sum(len(part.text) for part in segments if part.kind == SAME)
         if variables.record_of(before) == variables.record_of(after):
             return [part._asdict() for part in segments]
-        if same < _ALIKE * min(len(old), len(new)):
+        if not are_alike(old, new, segments):
             return None
         is_said = before.partition(":")[0] in _SAID
         return [part._asdict() for part in (_taken_out(segments) if is_said else segments)]

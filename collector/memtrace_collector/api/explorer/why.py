@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from memtrace_collector.api.explorer.graph_choice import graphs_json, latest_first
+from memtrace_collector.api.explorer.graph_choice import graphs_json
 from memtrace_collector.api.explorer.judged import answers_json, judgements
 from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, Part, part, text_json
 from memtrace_collector.api.explorer.view import Parameters
@@ -14,6 +14,7 @@ from memtrace_collector.graph import flags, receipt
 from memtrace_collector.graph.case import Case
 from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.history import home_of
+from memtrace_collector.graph.latest import latest_first
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.answered import AS_THEY_ARE
 from memtrace_collector.graph.questions.answers import case_of

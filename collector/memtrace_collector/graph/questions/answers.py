@@ -106,7 +106,11 @@ def answer_at(reader: GraphReader, text: str) -> Operation:
 
 def case_of(reader: GraphReader, text: str) -> Case:
     """The case of the answer that ``TRACE[:SPAN]`` means; raises as :func:`answer_at`."""
-    answer = answer_at(reader, text)
+    return case_at(reader, answer_at(reader, text))
+
+
+def case_at(reader: GraphReader, answer: Operation) -> Case:
+    """The case of an answer, flagged or not."""
     flag = flags.flag_of(reader, answer) or Flag(
         graph_id=answer.graph_id, trace_id=answer.trace_id, span_id=answer.span_id
     )

@@ -10,6 +10,7 @@ from memtrace_collector.graph.case import Case, Write
 from memtrace_collector.graph.facts import Operation, OperationKey, Value
 from memtrace_collector.graph.forward import downstream
 from memtrace_collector.graph.history import current_at, is_deleted
+from memtrace_collector.graph.latest import MAX_OTHER_GRAPHS
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.shapes import time_json
 from memtrace_collector.graph.receipt import CUT, INJECTED, NOT_INJECTED, Candidate, Read
@@ -23,7 +24,6 @@ FOREIGN, UNWRITTEN, NEVER_STORED, LEFT_OUT, NOT_SEARCHED, REPLACED = (
 )  # fmt: skip
 MAX_FOUND = 5
 """Records, or messages, that a text may mean."""
-MAX_OTHER_GRAPHS = 200
 _MAX_SEARCHED_GRAPHS = 50
 """Graphs of other owners that are searched for what this owner's do not have."""
 _MAX_OPERATIONS = 2_000
@@ -153,7 +153,8 @@ class _Asked:
         if messages:
             told = (each for value in messages for each in self._tell_of_message(value))
             return Recalled(what, "", tuple(_each_once(told)))
-        strange = [v for v in self._search(self._others(), what, _STORED) if _says(v, what)]
+        abroad = self._search(self._others(_MAX_SEARCHED_GRAPHS), what, _STORED)
+        strange = [value for value in abroad if _says(value, what)]
         if strange:
             return Recalled(what, "", tuple(self._tell_each(strange)))
         nearest = tuple(self._tell_each(hits))
@@ -280,7 +281,7 @@ class _Asked:
         return Told(match.record, current.version, graph_id, outcome, tuple(says), beaten_by)
 
     def _tell_elsewhere(self, match: _Match) -> Told:
-        for graph_id in self._others()[:MAX_OTHER_GRAPHS]:
+        for graph_id in self._others(MAX_OTHER_GRAPHS):
             writes = self._lookups.history(graph_id, match.record)
             if writes:
                 read = ", ".join(self._own[:MAX_FOUND])
@@ -299,11 +300,11 @@ class _Asked:
         for graph_id in graph_ids:
             yield from self._lookups.reader.search_values(graph_id, what, kinds, MAX_FOUND)
 
-    def _others(self) -> list[str]:
-        """Other graphs, those written last before the answer first."""
+    def _others(self, limit: int) -> list[str]:
+        """At most so many other graphs, those written last before the answer first."""
         others = [each for each in self._lookups.reader.graphs() if each.graph_id not in self._own]
         others.sort(key=lambda each: -min(each.last_ns, self._case.answer.end_ns))
-        return [each.graph_id for each in others[:_MAX_SEARCHED_GRAPHS]]
+        return [each.graph_id for each in others[:limit]]
 
 
 def _reworded(match: _Match, writes: Sequence[Write], met: Collection[str]) -> Iterator[Sentence]:

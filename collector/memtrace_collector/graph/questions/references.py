@@ -116,7 +116,7 @@ def impact_json(target: str, found: Impact) -> Json:
         "answers": [span_json(key) for key in found.answers],
         "complete": found.complete,
         "lineage": found.lineage,
-        "lost": sum(loss.last - loss.first + 1 for loss in found.losses),
+        "lost": found.lost,
     }
 
 

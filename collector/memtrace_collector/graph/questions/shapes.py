@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -21,6 +22,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def span_json(key: OperationKey) -> dict[str, str]:
     """``{"traceId", "spanId"}``."""
     return {"traceId": key.trace_id, "spanId": key.span_id}
+
+
+def span_key(span: Mapping[str, str]) -> OperationKey:
+    """The key of what :func:`span_json` gave."""
+    return OperationKey(span["traceId"], span["spanId"])
 
 
 def time_json(time_ns: int) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 
 from memtrace_collector.errors import NotFoundError
 from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.latest import latest_others
 from memtrace_collector.graph.reader import GraphReader
-from memtrace_collector.graph.readings import MAX_OTHER_GRAPHS
 from memtrace_collector.graph.references import named_by
 from memtrace_otel import variables
 
@@ -41,7 +41,9 @@ def known_graph(reader: GraphReader, graph_id: str) -> None:
 def no_such_record(reader: GraphReader, graph_id: str, name: str) -> NotFoundError:
     """That nobody was seen to write ``name`` (``kind:id``) in the graph, and where it was
     written, or what is there."""
-    homes = list(islice(_homes(reader, name), MAX_SUGGESTED))
+    others = latest_others(reader, [graph_id])
+    written = (each for each in others if reader.record_writers(each, [name]))
+    homes = list(islice(written, MAX_SUGGESTED))
     if homes:
         hint = f"; it was written in {' and in '.join(each[:MAX_SHOWN] for each in homes)}"
         return NotFoundError(f"nobody was seen to write {name} in {graph_id}{hint}")
@@ -50,13 +52,6 @@ def no_such_record(reader: GraphReader, graph_id: str, name: str) -> NotFoundErr
     return NotFoundError(
         f"nobody was seen to write {name} in {graph_id}{hint}; `search` finds records by their text"
     )
-
-
-def _homes(reader: GraphReader, name: str) -> Iterator[str]:
-    """The graphs in which a record was written, of those written last."""
-    for summary in sorted(reader.graphs(), key=lambda each: -each.last_ns)[:MAX_OTHER_GRAPHS]:
-        if reader.record_writers(summary.graph_id, [name]):
-            yield summary.graph_id
 
 
 def _records(operations: Iterable[Operation]) -> list[str]:
