@@ -55,14 +55,8 @@ def install_fleet(telemetry: Telemetry, tenants: Tenants) -> None:
         "memtrace.cases",
         lambda: _by("state", _sum(each.cases.queue_counts() for each in tenants.data())),
     )
-    telemetry.gauge(
-        "memtrace.cases.age",
-        lambda: _age(each.cases.longest().case_ns for each in tenants.data()),
-    )
-    telemetry.gauge(
-        "memtrace.outbox.age",
-        lambda: _age(each.cases.longest().delivery_ns for each in tenants.data()),
-    )
+    telemetry.gauge("memtrace.cases.age", _Cached(_cases_age, tenants))
+    telemetry.gauge("memtrace.outbox.age", _Cached(_outbox_age, tenants))
     telemetry.gauge("memtrace.answers.flagged", _Cached(_flags, tenants))
     telemetry.gauge("memtrace.verdicts", _Cached(_verdicts, tenants))
     telemetry.gauge("memtrace.judged", _Cached(_judged, tenants))
@@ -101,6 +95,14 @@ class _Cached:
 
 def _flags(tenants: Tenants) -> list[Reading]:
     return _by("source", _sum(each.facts.flag_counts() for each in tenants.data()))
+
+
+def _cases_age(tenants: Tenants) -> list[Reading]:
+    return _age(each.cases.longest().case_ns for each in tenants.data())
+
+
+def _outbox_age(tenants: Tenants) -> list[Reading]:
+    return _age(each.cases.longest().delivery_ns for each in tenants.data())
 
 
 def _verdicts(tenants: Tenants) -> list[Reading]:

@@ -172,7 +172,7 @@ class Longest(NamedTuple):
     case_ns: int | None = None
     """A flagged answer for its verdict."""
     delivery_ns: int | None = None
-    """A verdict, since it was found, for its delivery."""
+    """The delivery that was put down first, since its verdict was found."""
 
     @classmethod
     def of(cls, case_ns: int | None, created: str | None) -> Longest:

@@ -40,8 +40,8 @@ _CURRENT = (
 )
 _LONGEST = (
     "SELECT (SELECT min(since_ns) FROM task WHERE tenant = ?1 AND state = ?2),"
-    " (SELECT min(v.created) FROM outbox o JOIN verdict v USING(tenant, case_id, revision)"
-    " WHERE o.tenant = ?1 AND o.state = ?3)"
+    " (SELECT created FROM verdict JOIN outbox USING(tenant, case_id, revision) WHERE number ="
+    " (SELECT min(number) FROM outbox INDEXED BY outbox_due WHERE tenant = ?1 AND state = ?3))"
 )
 _REVISIONS = "SELECT body FROM verdict WHERE tenant = ? AND case_id = ? ORDER BY revision"
 _SHORT = (
