@@ -1,7 +1,7 @@
 #!/bin/sh
-# What has to be there before the servers start: passwords of the database's roles, made once and
-# readable by nobody but who needs them, and volumes that belong to who writes them. Runs as root
-# with CAP_CHOWN alone, which is why files are replaced and never changed.
+# What has to be there before the servers start: passwords of the database's roles and of Grafana's
+# administrator, made once and readable by nobody but who needs them, and volumes that belong to who
+# writes them. Runs as root with CAP_CHOWN alone, which is why files are replaced and never changed.
 set -eu
 
 secrets=${MEMTRACE_SECRETS:?the folder for the passwords}
@@ -23,12 +23,13 @@ hand() { # USER NAME TEXT: a file that this user alone can read
 }
 
 umask 077
-superuser=$(made superuser) owner=$(made owner) reader=$(made reader)
+superuser=$(made superuser) owner=$(made owner) reader=$(made reader) admin=$(made admin)
 hand "$postgres" postgres.superuser "$superuser"
 hand "$postgres" postgres.owner "$owner"
 hand "$postgres" postgres.reader "$reader"
 hand "$memtrace" memtrace.pgpass "postgres:5432:memtrace:memtrace:$owner"
 hand "$grafana" grafana.reader "$reader"
+hand "$grafana" grafana.admin "$admin"
 chmod 755 "$secrets"
 
 for folder in "$@"; do # each of them belongs to our own user from now on

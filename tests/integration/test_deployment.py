@@ -159,6 +159,15 @@ def test_the_addresses_that_the_file_tells_are_published():
     assert {f"127.0.0.1:{port}:{port}" for port in told} <= published
 
 
+def test_grafana_asks_who_is_calling_where_nobody_may_be_anonymous(tmp_path):
+    stack = Stack(tmp_path)
+    environment = stack.environment("grafana")
+    for name in ("GF_AUTH_ANONYMOUS_ENABLED", "GF_AUTH_DISABLE_LOGIN_FORM"):
+        assert environment[name] == "${GRAFANA_ANONYMOUS:-true}"
+    stack.prepare()
+    assert len(Path(environment["GF_SECURITY_ADMIN_PASSWORD__FILE"]).read_text().strip()) == 48
+
+
 def test_grafana_opens_with_a_dashboard_that_exists(tmp_path):
     opened = Stack(tmp_path).environment("grafana")["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert Path(opened).is_relative_to(ROOT)
@@ -178,7 +187,7 @@ def test_passwords_are_made_once_and_are_others_everywhere(tmp_path):
     made = [_passwords(stack.prepare()) for stack in (*stacks, stacks[0])]
     assert made[0] == made[2]
     assert not set(made[0].values()) & set(made[1].values())
-    assert all(len(made[0][name]) == 48 for name in ("superuser", "owner", "reader"))
+    assert all(len(made[0][name]) == 48 for name in ("superuser", "owner", "reader", "admin"))
 
 
 def test_a_password_can_be_read_by_nobody_but_who_needs_it(tmp_path):
