@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,15 @@ from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store import cases_schema
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Longest, OutboxEntry
 from memtrace_collector.store.connections import Connections
+from memtrace_collector.store.outbox_rows import (
+    ABANDONED,
+    DECLINED,
+    DELIVERED,
+    PENDING,
+    counts_of,
+    entry_of,
+    state_after,
+)
 from memtrace_collector.store.queue import WAITING, QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
 from memtrace_collector.store.sqlite_erase import erase_graph, erase_tenant, forget_judged
@@ -28,10 +37,8 @@ from memtrace_collector.store.sqlite_queue import (
     put_outbox,
     put_verdict,
 )
-from memtrace_collector.store.verdicts import revision_of
+from memtrace_collector.store.verdicts import body_of, revision_of, verdict_of
 
-PENDING, DELIVERED = "pending", "delivered"
-DECLINED, ABANDONED = "declined", "abandoned"
 _CACHE_KIB = 8 * 1024
 _ALL = "SELECT body FROM verdict v WHERE tenant = ?1"
 _CURRENT = (
@@ -157,7 +164,7 @@ class SqliteCaseStore(SqliteCaseQueue):
 
     def verdict(self, case_id: str, method: str = "") -> dict[str, object] | None:
         row = self._connections.query(_LAST, (self.tenant, case_id, method)).fetchone()
-        return _verdict(row) if row else None
+        return verdict_of(row) if row else None
 
     def verdicts(
         self, graph_id: str | None = None, *, history: bool = False
@@ -167,11 +174,11 @@ class SqliteCaseStore(SqliteCaseQueue):
             " ORDER BY created, case_id, revision",
             (self.tenant, graph_id),
         )
-        return [_verdict(row) for row in rows]
+        return [verdict_of(row) for row in rows]
 
     def revisions(self, case_id: str) -> list[dict[str, object]]:
         rows = self._connections.query(_REVISIONS, (self.tenant, case_id))
-        return [_verdict(row) for row in rows]
+        return [verdict_of(row) for row in rows]
 
     def short_verdicts(self, limit: int = MAX_LISTED) -> list[ShortVerdict]:
         rows = self._connections.query(_SHORT, (self.tenant, limit))
@@ -194,7 +201,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         return written
 
     def amend(self, verdict: dict[str, object]) -> bool:
-        body = json.dumps(verdict, ensure_ascii=False)
+        body = body_of(verdict)
         with self._connections.transaction() as connection:
             parameters = (self.tenant, verdict["id"], verdict["revision"], body)
             written = connection.execute(_AMEND, parameters).rowcount == 1
@@ -208,7 +215,7 @@ class SqliteCaseStore(SqliteCaseQueue):
 
     def verdicts_without_outbox(self, after: str = "", limit: int = 100) -> list[dict[str, object]]:
         rows = self._connections.query(_NEVER_SENT, (self.tenant, after, limit))
-        return [_verdict(row) for row in rows]
+        return [verdict_of(row) for row in rows]
 
     def outbox_due(
         self, now_ns: int, limit: int = 100, destination: str = DEFAULT_DESTINATION
@@ -218,7 +225,7 @@ class SqliteCaseStore(SqliteCaseQueue):
             " ORDER BY not_before_ns, number LIMIT ?",
             (self.tenant, PENDING, destination, now_ns, limit),
         )
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
 
     def outbox_take(
         self,
@@ -233,7 +240,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         parameters = (self.tenant, sender, now_ns, now_ns + lease_ns, destination, limit)
         with self._connections.transaction() as connection:
             rows = connection.execute(_TAKE, parameters).fetchall()
-        return [_entry(row) for *row, _ in sorted(rows, key=_by_due)]
+        return [entry_of(row) for *row, _ in sorted(rows, key=_by_due)]
 
     def outbox_delivered(
         self, entry_id: str, now_ns: int, destination: str = DEFAULT_DESTINATION
@@ -252,7 +259,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         retry_at_ns: int | None,
         destination: str = DEFAULT_DESTINATION,
     ) -> None:
-        state = ABANDONED if retry_at_ns is None else PENDING
+        state = state_after(retry_at_ns)
         with self._connections.transaction() as connection:
             connection.execute(
                 "UPDATE outbox SET state = ?, attempts = attempts + 1, last_error = ?,"
@@ -279,7 +286,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         retry_at_ns: int | None,
         destination: str = DEFAULT_DESTINATION,
     ) -> bool:
-        state = ABANDONED if retry_at_ns is None else PENDING
+        state = state_after(retry_at_ns)
         with self._connections.transaction() as connection:
             changed = connection.execute(
                 _NOT_SEEN, (state, reason, retry_at_ns, self.tenant, destination, entry_id)
@@ -290,7 +297,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         rows = self._connections.query(
             f"{_ROWS} ORDER BY number LIMIT ?", (self.tenant, ABANDONED, limit)
         )
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
 
     def outbox_reopen(self, now_ns: int) -> int:
         with self._connections.transaction() as connection:
@@ -308,7 +315,7 @@ class SqliteCaseStore(SqliteCaseQueue):
         rows = self._connections.query(
             "SELECT state, count(*) FROM outbox WHERE tenant = ? GROUP BY state", (self.tenant,)
         )
-        return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows.fetchall())
+        return counts_of(rows)
 
     def longest(self) -> Longest:
         rows = self._connections.query(_LONGEST, (self.tenant, WAITING, PENDING))
@@ -318,27 +325,6 @@ class SqliteCaseStore(SqliteCaseQueue):
         self._connections.close()
 
 
-def _verdict(row: tuple[str]) -> dict[str, object]:
-    verdict: dict[str, object] = json.loads(row[0])
-    return verdict
-
-
 def _by_due(row: tuple[Any, ...]) -> tuple[int, int]:
     """As ``outbox_due`` orders them; RETURNING does not."""
     return row[_NOT_BEFORE], row[-1]
-
-
-def _entry(row: Sequence[Any]) -> OutboxEntry:
-    entry_id, case_id, revision, signal, payload, destination, *tried = row
-    attempts, not_before_ns, last_error = tried
-    return OutboxEntry(
-        id=entry_id,
-        case_id=case_id,
-        revision=revision,
-        signal=signal,
-        payload=payload,
-        destination=destination,
-        attempts=attempts,
-        not_before_ns=not_before_ns,
-        last_error=last_error,
-    )

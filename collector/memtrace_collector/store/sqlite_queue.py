@@ -6,7 +6,6 @@ One writer at a time is what ``SKIP LOCKED`` is elsewhere: two takers never see 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,7 +21,7 @@ from memtrace_collector.store.queue import (
     Schedule,
     SetAside,
 )
-from memtrace_collector.store.verdicts import judgement_row, revision_of
+from memtrace_collector.store.verdicts import body_of, judgement_row, revision_of
 
 # States are those of store/queue.py. touched: what happened to a case while it was leased, which
 # counts when it is given back; 1: a graph of its changed, 2: it was flagged again.
@@ -227,7 +226,7 @@ def put_verdict(
     key = (tenant, verdict["id"], verdict["revision"], verdict["graph_id"], verdict["created"])
     written = connection.execute(
         "INSERT OR IGNORE INTO verdict VALUES (?,?,?,?,?,?)",
-        (*key, json.dumps(verdict, ensure_ascii=False)),
+        (*key, body_of(verdict)),
     ).rowcount
     if written == 1:
         put_judgement(connection, tenant, verdict)

@@ -7,7 +7,8 @@ is its case's current one. Nothing but a person supersedes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from memtrace_collector.store.queue import QueuedCase
@@ -42,6 +43,17 @@ def judgement_row(verdict: Mapping[str, Any]) -> JudgementRow | None:
         verdict["error_type"],
         agreement,
     )
+
+
+def body_of(verdict: Mapping[str, Any]) -> str:
+    """The stored form."""
+    return json.dumps(verdict, ensure_ascii=False)
+
+
+def verdict_of(row: Sequence[Any]) -> dict[str, object]:
+    """``row``: the stored form, as text or UTF-8."""
+    verdict: dict[str, object] = json.loads(row[0])
+    return verdict
 
 
 def revision_of(verdict: Mapping[str, Any]) -> int:

@@ -8,28 +8,21 @@ from collections.abc import Iterable
 from memtrace_collector.graph.facts import DEFAULT_TENANT
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store.base import DEFAULT_DESTINATION, ErasedCases, Longest, OutboxEntry
+from memtrace_collector.store.outbox_rows import PENDING, counts_of, entry_of, state_after
 from memtrace_collector.store.postgres import cases_erase, keys
 from memtrace_collector.store.postgres.cases_queue import (
     PostgresCaseQueue,
     StoredError,
     announce,
 )
-from memtrace_collector.store.postgres.cases_rows import (
-    entry_of,
-    put_judgement,
-    put_outbox,
-    put_verdict,
-    verdict_body,
-    verdict_of,
-)
+from memtrace_collector.store.postgres.cases_rows import put_judgement, put_outbox, put_verdict
 from memtrace_collector.store.postgres.cases_schema import CASES
 from memtrace_collector.store.postgres.database import Connection, Database
 from memtrace_collector.store.postgres.report_schema import REPORT
 from memtrace_collector.store.queue import WAITING, QueuedCase
 from memtrace_collector.store.short_verdicts import MAX_LISTED, ShortVerdict, short_verdict
-from memtrace_collector.store.verdicts import revision_of
+from memtrace_collector.store.verdicts import body_of, revision_of, verdict_of
 
-PENDING, DELIVERED, ABANDONED = "pending", "delivered", "abandoned"
 _ALL = """
 SELECT body FROM verdict WHERE tenant = %(tenant)s
    AND (%(graph_key)s::bytea IS NULL OR graph_key = %(graph_key)s)
@@ -232,7 +225,7 @@ class PostgresCaseStore(PostgresCaseQueue):
 
     def amend(self, verdict: dict[str, object]) -> bool:
         key = {"tenant": self._tenant, "id": verdict["id"], "revision": verdict["revision"]}
-        parameters = key | {"body": verdict_body(verdict)}
+        parameters = key | {"body": body_of(verdict).encode()}
 
         def write(connection: Connection) -> bool:
             written = connection.execute(_AMEND, parameters).rowcount == 1
@@ -288,7 +281,7 @@ class PostgresCaseStore(PostgresCaseQueue):
         retry_at_ns: int | None,
         destination: str = DEFAULT_DESTINATION,
     ) -> None:
-        state = ABANDONED if retry_at_ns is None else PENDING
+        state = state_after(retry_at_ns)
         tried = (state, keys.name_bytes(error), retry_at_ns)
         self._database.change(_FAILED, (*tried, self._tenant, destination, entry_id))
 
@@ -305,7 +298,7 @@ class PostgresCaseStore(PostgresCaseQueue):
         retry_at_ns: int | None,
         destination: str = DEFAULT_DESTINATION,
     ) -> bool:
-        state = ABANDONED if retry_at_ns is None else PENDING
+        state = state_after(retry_at_ns)
         found = (state, keys.name_bytes(reason), retry_at_ns)
         return bool(self._database.change(_NOT_SEEN, (*found, self._tenant, destination, entry_id)))
 
@@ -323,7 +316,7 @@ class PostgresCaseStore(PostgresCaseQueue):
         rows = self._database.query(
             "SELECT state, count(*) FROM outbox WHERE tenant = %s GROUP BY state", (self._tenant,)
         )
-        return {PENDING: 0, DELIVERED: 0, ABANDONED: 0} | dict(rows)
+        return counts_of(rows)
 
     def longest(self) -> Longest:
         parameters = {"tenant": self._tenant, "waiting": WAITING, "pending": PENDING}

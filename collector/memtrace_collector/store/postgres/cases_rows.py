@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from memtrace_collector.store.base import OutboxEntry
 from memtrace_collector.store.postgres import keys
 from memtrace_collector.store.postgres.database import Connection
-from memtrace_collector.store.verdicts import judgement_row
+from memtrace_collector.store.verdicts import body_of, judgement_row
 
 _VERDICT = "INSERT INTO verdict VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
 _JUDGEMENT = (
@@ -33,7 +31,7 @@ def put_verdict(
     """A verdict with its outbox rows; False, and no change, when its revision is there."""
     graph_key = keys.wide_key(str(verdict["graph_id"]))
     label = [str(verdict.get(name) or "") for name in ("stage", "error_type", "method")]
-    body = verdict_body(verdict)
+    body = body_of(verdict).encode()
     key = (tenant, verdict["id"], verdict["revision"], graph_key, verdict["created"])
     written = connection.execute(_VERDICT, (*key, *label, body)).rowcount
     if written == 1:
@@ -60,28 +58,3 @@ def put_outbox(connection: Connection, tenant: bytes, outbox: Iterable[OutboxEnt
     ]
     with connection.cursor() as cursor:
         cursor.executemany(_OUTBOX, rows)
-
-
-def verdict_body(verdict: Mapping[str, object]) -> bytes:
-    return json.dumps(verdict, ensure_ascii=False).encode()
-
-
-def verdict_of(row: tuple[Any, ...]) -> dict[str, object]:
-    verdict: dict[str, object] = json.loads(row[0])
-    return verdict
-
-
-def entry_of(row: tuple[Any, ...]) -> OutboxEntry:
-    entry_id, case_id, revision, signal, payload, destination, *tried = row
-    attempts, not_before_ns, last_error = tried
-    return OutboxEntry(
-        id=entry_id,
-        case_id=case_id,
-        revision=revision,
-        signal=signal,
-        payload=payload,
-        destination=destination,
-        attempts=attempts,
-        not_before_ns=not_before_ns,
-        last_error=last_error.decode(),
-    )
