@@ -154,6 +154,19 @@ def test_going_back_finds_the_filtered_list_and_the_row_that_was_left(
     expect(page.locator(f'th a[href="{name}"]')).to_be_focused()
 
 
+def test_all_failures_leads_back_to_the_list_as_it_was_filtered(
+    page: Page, explorer: Explorer
+) -> None:
+    explorer.open(page, ADDRESS)
+    page.get_by_label("Memory faults only").check()
+    expect(rows(page)).to_have_count(len(planted(explorer)))
+    rows(page).first.locator("th a").click()
+    page.locator("ol.way").wait_for()
+    page.reload()
+    page.get_by_role("link", name="All failures").click()
+    shown(page, "#/failures?memory=yes")
+
+
 def test_refreshing_keeps_filters_and_focus(page: Page, explorer: Explorer) -> None:
     explorer.open(page, "#/failures?memory=yes")
     before = rows(page).count()

@@ -24,11 +24,14 @@ function filled(node, properties, children) {
   return node;
 }
 
+export const head = (names) =>
+  element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
+
 export function table(caption, header, rows) {
   const cell = (value) => element("td", {}, value);
   return element("table", {},
     element("caption", {}, caption),
-    element("thead", {}, element("tr", {}, header.map((text) => element("th", { scope: "col" }, text)))),
+    head(header),
     element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map(cell)))),
   );
 }
@@ -51,5 +54,7 @@ export const code = (text) => element("code", {}, text);
 export const quiet = (...children) => element("p", { class: "quiet" }, ...children);
 
 // The beginning of a captured text: what it does to the direction of letters ends with it.
-export const excerpt = (text, letters) =>
-  element("span", {}, element("bdi", {}, text.slice(0, letters)), text.length > letters ? "…" : "");
+export function excerpt(text, letters = 160) {
+  const flat = text.replace(/\s+/g, " ").trim();
+  return element("bdi", {}, flat.length > letters ? `${flat.slice(0, letters - 1)}…` : flat);
+}

@@ -1,7 +1,7 @@
 // Who is asking: a token, kept for as long as this tab is open, and sent to this server only.
 
 import { element } from "./dom.js";
-import { forThisTab } from "./kept.js";
+import { forgetList, forThisTab } from "./kept.js";
 
 const KEY = "memtrace.token";
 const signOut = document.getElementById("sign-out");
@@ -27,6 +27,7 @@ export function showSignOut() {
 
 function leave() {
   forThisTab().removeItem(KEY);
+  forgetList();
   location.reload();
 }
 

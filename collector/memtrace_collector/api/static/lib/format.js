@@ -2,3 +2,6 @@ export const spanText = (span) => (span ? `${span.traceId}:${span.spanId}` : "â€
 
 export const timeText = (ns) =>
   ns > 0 ? `${new Date(ns / 1e6).toISOString().replace("T", " ").slice(0, 19)}Z` : "â€“";
+
+export const counted = (number, one, many = `${one}s`) =>
+  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;

@@ -3,6 +3,13 @@
 export const forThisTab = () => kept("sessionStorage");
 export const forAlways = () => kept("localStorage");
 
+const LIST = "memtrace.list";
+
+// The list of failures as it was last shown in this tab, with its filters.
+export const lastList = () => forThisTab().getItem(LIST) ?? "#/failures";
+export const rememberList = (address) => forThisTab().setItem(LIST, address);
+export const forgetList = () => forThisTab().removeItem(LIST);
+
 const instead = new Map();
 
 function kept(name) {

@@ -1,23 +1,17 @@
 // What several views tell in the same words: captured texts, operations, answers, pages of lists.
 
-import { element, svg } from "./dom.js";
+import { element, excerpt, quiet, svg } from "./dom.js";
 import { spanText, timeText } from "./format.js";
 import { address, link, traceLink } from "./links.js";
 import { amend } from "./router.js";
-import { excerpt } from "./values.js";
-
-const CLIPPED = 900;
-
-export const counted = (number, one, many = `${one}s`) =>
-  `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+import { folded } from "./values.js";
 
 export const timeNode = (ns) =>
   ns > 0 ? element("time", { datetime: new Date(ns / 1e6).toISOString() }, timeText(ns)) : "time unknown";
 
 // { text, chars } as captured; long ones fold. None: the sender kept it.
 export function captured(value, nothing = "Text not captured.") {
-  if (!value) return element("p", { class: "quiet" }, nothing);
-  return folded(value.text || "(empty)", value.chars, (text) => text);
+  return value ? folded(value.text || "(empty)", value.text.length, value.chars) : quiet(nothing);
 }
 
 // What changed, word by word: [{ text, kind }]. A screen reader is told where a change begins.
@@ -29,30 +23,14 @@ export function changes(segments, chars) {
   return marked(segments, chars);
 }
 
-function marked(segments, chars) {
-  return folded(segments, chars, (shown) => shown.map(({ text, kind }) => {
+function marked(segments, stored) {
+  const nodes = segments.map(({ text, kind }) => {
     if (kind === "same") return text;
     const said = element("span", { class: "hidden-text" }, kind === "added" ? " added: " : " removed: ");
     return element(kind === "added" ? "ins" : "del", {}, said, text);
-  }));
-}
-
-function folded(content, chars, shown) {
-  const box = element("div", { class: "captured" }, shown(content));
-  const length = box.textContent.length;
-  const stored = chars > length ? element("p", { class: "quiet" }, `${counted(chars, "character")} are stored; the first ${length.toLocaleString("en")} are shown.`) : null;
-  if (length <= CLIPPED) return [box, stored];
-  box.classList.add("folded");
-  const button = element("button", {
-    type: "button",
-    "aria-expanded": "false",
-    onclick: () => {
-      const open = box.classList.toggle("folded") === false;
-      button.setAttribute("aria-expanded", String(open));
-      button.textContent = open ? "Show less" : `Show all ${counted(length, "character")}`;
-    },
-  }, `Show all ${counted(length, "character")}`);
-  return [box, button, stored];
+  });
+  const length = segments.reduce((sum, { text }) => sum + text.length, 0);
+  return folded(nodes, length, Math.max(length, stored));
 }
 
 // The name of an operation, which opens it, and where it ran.
@@ -82,7 +60,7 @@ export function judgement(answer) {
   return element("a", { class: "tag", "data-outcome": outcome, href: address("failure", [id]) }, said);
 }
 
-export const saidIn = (answer) => answer.text ? `“${excerpt(answer.text.text)}”` : "answer without its text";
+export const saidIn = (answer) => answer.text ? ["“", excerpt(answer.text.text), "”"] : "answer without its text";
 
 export const trace = (span) => traceLink(span, "trace");
 

@@ -1,7 +1,9 @@
-// Captured values side by side, with the words that differ marked. Given by `shown.py`.
+// Captured texts; values side by side, with the words that differ marked, given by `shown.py`.
 
-import { element } from "./dom.js";
+import { element, quiet } from "./dom.js";
+import { counted } from "./format.js";
 
+const FOLDED = 900;
 const CLIPPED = 1_200;
 const AROUND = 160;
 const ROLES = { right: "right", wrong: "wrong" };
@@ -11,7 +13,28 @@ export function valueNodes(value, wanted = "") {
   if (value.state === "deleted") return [noText("Deleted: from here on the record says nothing.")];
   if (value.parts?.length) return [element("div", { class: "captured" }, partNodes(value.parts, AROUND))];
   if (value.text === null) return [notCaptured(value)];
-  return clipped(value.text, value.length, wanted);
+  return folded(found(value.text, wanted) || "(empty)", value.text.length, value.length);
+}
+
+// A captured text, or nodes that are made of it; a long one folds. `length`: its characters here,
+// `stored`: in the store.
+export function folded(content, length, stored = length) {
+  const box = element("div", { class: "captured" }, content);
+  const more = stored > length
+    ? quiet(`${counted(stored, "character")} are stored; the first ${length.toLocaleString("en")} are shown.`) : null;
+  if (length <= FOLDED) return [box, more];
+  box.classList.add("folded");
+  const all = `Show all ${counted(length, "character")}`;
+  const button = element("button", {
+    type: "button",
+    "aria-expanded": "false",
+    onclick: () => {
+      const isOpen = !box.classList.toggle("folded");
+      button.setAttribute("aria-expanded", String(isOpen));
+      button.textContent = isOpen ? "Show less" : all;
+    },
+  }, all);
+  return [box, button, more];
 }
 
 // { before, after, segments } as two figures; `labels` name them. `nothing`: what is said
@@ -55,16 +78,6 @@ export function figureOf(label, role, ...content) {
   return element("figure", { class: "value", "data-role": role }, element("figcaption", {}, label), content);
 }
 
-export const excerpt = (text, length = 160) => {
-  const flat = text.replace(/\s+/g, " ").trim();
-  return flat.length > length ? `${flat.slice(0, length - 1)}…` : flat;
-};
-
-export const counted = (count, thing) => `${count.toLocaleString("en")} ${thing}${count === 1 ? "" : "s"}`;
-
-export const head = (names) =>
-  element("thead", {}, element("tr", {}, names.map((name) => element("th", { scope: "col" }, name))));
-
 export const digestOf = (value) => value.ref.slice(value.ref.lastIndexOf("@") + 1);
 
 function words(segments, kinds) {
@@ -76,18 +89,6 @@ function words(segments, kinds) {
 const noText = (...why) => element("p", { class: "no-text" }, why);
 
 const notCaptured = (value) => noText("Text not captured. Digest ", element("code", {}, digestOf(value)));
-
-function clipped(text, length, wanted) {
-  const shown = element("div", { class: "captured" }, found(text.slice(0, CLIPPED), wanted) || "(empty)");
-  const left = length - text.length;
-  const more = left > 0 ? element("p", { class: "quiet" }, `${left} more characters are stored.`) : null;
-  if (text.length <= CLIPPED) return [shown, more];
-  const button = element("button", {
-    type: "button",
-    onclick: () => { shown.replaceChildren(...[found(text, wanted)].flat()); button.remove(); },
-  }, `Show all ${text.length} characters`);
-  return [shown, button, more];
-}
 
 function found(text, wanted) {
   const at = wanted ? text.toLowerCase().indexOf(wanted.toLowerCase()) : -1;

@@ -1,9 +1,10 @@
 import { view } from "../lib/ask.js";
 import { code, element, quiet } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
-import { address, link, traceLink } from "../lib/links.js";
+import { counted, spanText } from "../lib/format.js";
+import { lastList } from "../lib/kept.js";
+import { address, traceLink } from "../lib/links.js";
 import { between, momentNode } from "../lib/moments.js";
-import { counted, figure, figureOf, sideBySide } from "../lib/values.js";
+import { figure, figureOf, sideBySide } from "../lib/values.js";
 import { actions } from "./failure_actions.js";
 import { alternatives, claims, modelCalls, operationNode, replay, revisions } from "./failure_more.js";
 import { pathList, whatWasLost } from "./failure_path.js";
@@ -14,7 +15,7 @@ const CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY";
 export async function showFailure([id = ""]) {
   const failure = await view("failure", { id });
   return [
-    element("p", {}, link("All failures", "failures")),
+    element("p", {}, element("a", { href: lastList() }, "All failures")),
     element("h2", {}, failure.headline),
     tags(failure),
     withoutTexts(failure),

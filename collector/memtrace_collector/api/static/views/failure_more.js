@@ -1,10 +1,10 @@
 // What stands beside the path: other readings, the argument, replay, model calls, earlier verdicts.
 
-import { element, quiet } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { element, excerpt, head, quiet } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address, traceLink } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
-import { counted, excerpt, head, sideBySide } from "../lib/values.js";
+import { sideBySide } from "../lib/values.js";
 
 const words = (name) => name.replaceAll("_", " ");
 

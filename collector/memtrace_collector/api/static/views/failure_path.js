@@ -1,10 +1,10 @@
 // The path of the information: each step that an operation took with it, the decisive one open.
 
-import { element } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { element, excerpt, head } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address, link, traceLink } from "../lib/links.js";
 import { between, momentNode } from "../lib/moments.js";
-import { counted, excerpt, figure, figureOf, head, sideBySide } from "../lib/values.js";
+import { figure, figureOf, sideBySide } from "../lib/values.js";
 import { contextNodes, retrievalNodes } from "./failure_reads.js";
 
 const KINDS = {
@@ -74,7 +74,7 @@ function gist(hop) {
   if (!change) return hop.because;
   if (!change.after) return hop.decisive ? "nothing that came out says it" : hop.because;
   if (change.after.state === "deleted") return "deleted";
-  return change.after.text === null ? hop.because : `“${excerpt(change.after.text)}”`;
+  return change.after.text === null ? hop.because : ["“", excerpt(change.after.text), "”"];
 }
 
 function readGist(hop) {

@@ -1,7 +1,7 @@
 // What a retrieval considered, and what a prompt held.
 
-import { element } from "../lib/dom.js";
-import { digestOf, figureOf, head, partNodes, valueNodes } from "../lib/values.js";
+import { element, head } from "../lib/dom.js";
+import { digestOf, figureOf, partNodes, valueNodes } from "../lib/values.js";
 
 const ROLES = { right: ["✓", "right"], wrong: ["✗", "wrong"] };
 

@@ -1,10 +1,10 @@
 import { view } from "../lib/ask.js";
-import { code, element, quiet } from "../lib/dom.js";
+import { code, element, head, quiet } from "../lib/dom.js";
+import { rememberList } from "../lib/kept.js";
 import { address, link } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
 import { amend } from "../lib/router.js";
-import { spanText } from "../lib/format.js";
-import { counted, head } from "../lib/values.js";
+import { counted, spanText } from "../lib/format.js";
 import { filterForm } from "./failures_filters.js";
 import { unjudged } from "./failures_unjudged.js";
 
@@ -14,6 +14,7 @@ const COLUMNS = ["Failure", "Why", "Decisive operation", "Graph", "Judged", "Sco
 
 export async function showFailures(_, parameters, { signal }) {
   const { rows: shownRows = "", ...asked } = parameters;
+  rememberList(address("failures", [], parameters));
   const list = new List(asked, signal);
   await list.load(Math.max(PAGE, Number(shownRows) || 0));
   return list.nodes();
@@ -77,15 +78,20 @@ class List {
 
   async filter(given) {
     this.asked = given;
-    amend(address("failures", [], given));
+    this.isAt(given);
     await this.load(PAGE);
   }
 
   async showMore() {
     const last = this.body.lastElementChild;
     await this.load(this.rows + PAGE);
-    amend(address("failures", [], { ...this.asked, rows: this.rows }));
+    this.isAt({ ...this.asked, rows: this.rows });
     if (this.more.hidden) this.row(last?.dataset.id)?.nextElementSibling?.querySelector("a")?.focus();
+  }
+
+  isAt(parameters) {
+    amend(address("failures", [], parameters));
+    rememberList(location.hash);
   }
 
   // The row that was looked at stays where it is, and keeps the focus if it had it.

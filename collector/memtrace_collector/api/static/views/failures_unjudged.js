@@ -1,10 +1,9 @@
 // Flagged answers without a verdict: failed too often, waited for, or not yet arrived.
 
-import { element } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { element, head } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address } from "../lib/links.js";
 import { momentNode } from "../lib/moments.js";
-import { counted, head } from "../lib/values.js";
 
 const STATES = {
   set_aside: ["set aside", "It failed too often. memtrace-otel attribute tries it again."],

@@ -1,13 +1,12 @@
 // What came of a message, an operation or a conversation: what a correction has to reach.
 
 import { view } from "../lib/ask.js";
-import { code, element, quiet } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { code, element, excerpt, quiet } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, counted, graphField, graphName, judgement, kindOf, operation, saidIn, tag, timeNode, trace,
+  captured, graphField, graphName, judgement, kindOf, operation, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
-import { excerpt } from "../lib/values.js";
 
 const KINDS = {
   fact: "Facts", doc: "Documents", query: "Questions", ctx: "Prompts", msg: "Messages",
@@ -94,7 +93,7 @@ function answers(given) {
   return element("section", { "aria-labelledby": "answers" },
     element("h3", { id: "answers" }, `Answers given from it (${given.total.toLocaleString("en")})`),
     table("Newest first", ["Answer", "Verdict", "Came by", "When"], given.items.map((item) => [
-      [link(saidIn(item), "answer", spanText(item.span)), item.question ? aside(`asked: ${excerpt(item.question.text, 140)}`) : null],
+      [link(saidIn(item), "answer", spanText(item.span)), item.question ? aside(["asked: ", excerpt(item.question.text, 140)]) : null],
       judgement(item),
       chain(item.chain),
       [timeNode(item.time_ns), " ", trace(item.span)],

@@ -1,11 +1,10 @@
 // What was found without any flag: rules that every memory has to keep, and where they were broken.
 
 import { view } from "../lib/ask.js";
-import { element, quiet } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { element, excerpt, head, quiet } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
-import { counted, graphField, graphName, linked, pagedSection, tag, timeNode, trace } from "../lib/told.js";
-import { excerpt } from "../lib/values.js";
+import { graphField, graphName, linked, pagedSection, tag, timeNode, trace } from "../lib/told.js";
 
 const NAMES = {
   stale: "stale", zombie: "zombie", foreign: "foreign", lost_write: "lost write",
@@ -54,10 +53,9 @@ function kinds({ kind: chosen, graph_id: graph, kinds: known }) {
 function findings(list, { kind, checked, known }) {
   if (!checked && known) return quiet("Every graph is too large to be checked with others: choose one above.");
   if (!list.total) return quiet(kind ? `Nothing of this kind was found in ${counted(checked, "graph")}.` : `Nothing was found in ${counted(checked, "graph")}: every delivery was current, every decision was carried out.`);
-  const head = (text) => element("th", { scope: "col" }, text);
   return element("div", { class: "scrolls" }, element("table", {},
     element("caption", {}, "Newest first"),
-    element("thead", {}, element("tr", {}, ["Kind", "What was found", "Operation", "When", "Graph"].map(head))),
+    head(["Kind", "What was found", "Operation", "When", "Graph"]),
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, tag(NAMES[item.kind], "lost")),
       element("td", {}, item.text ? element("q", {}, excerpt(item.text.text, 200)) : null,

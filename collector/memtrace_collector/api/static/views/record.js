@@ -2,12 +2,12 @@
 // read it, and which answers had it.
 
 import { view } from "../lib/ask.js";
-import { code, element, quiet } from "../lib/dom.js";
+import { code, element, excerpt, head, quiet } from "../lib/dom.js";
+import { counted } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import {
-  captured, changes, counted, graphName, judgement, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
+  captured, changes, graphName, judgement, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
-import { excerpt } from "../lib/values.js";
 import { timeLine } from "./record_timeline.js";
 
 const CHANGES = {
@@ -130,11 +130,11 @@ function answers(list) {
     list.unlooked ? quiet(`Verdicts of the ${counted(list.total - list.unlooked, "newest answer")} were looked up.`) : null,
     element("div", { class: "scrolls" }, element("table", {},
       element("caption", {}, list.failed ? `${counted(list.failed, "failure")} first, then the newest` : "Newest first"),
-      element("thead", {}, element("tr", {}, ["Answer", "Verdict", "Had"].map(head))),
+      head(["Answer", "Verdict", "Had"]),
       element("tbody", {}, list.items.map((item) => element("tr", {},
         element("td", {},
           link(saidIn(item), "answer", `${item.span.traceId}:${item.span.spanId}`),
-          item.question ? element("div", { class: "quiet" }, `asked: ${excerpt(item.question.text, 120)}`) : null,
+          item.question ? element("div", { class: "quiet" }, "asked: ", excerpt(item.question.text, 120)) : null,
           element("div", { class: "quiet" }, timeNode(item.time_ns), " ", trace(item.span))),
         element("td", {}, judgement(item), item.role ? element("div", { class: "quiet" }, ROLES[item.role]) : null),
         element("td", {}, item.is_without ? element("span", { class: "quiet" }, "not in its prompt") : item.had.map((number) => `v${number}`).join(", ") || "another version")))))),
@@ -146,7 +146,7 @@ function reads(list) {
   const kinds = [...new Set(list.items.map((item) => item.score_kind).filter(Boolean))];
   return element("div", { class: "scrolls" }, element("table", {},
     element("caption", {}, kinds.length === 1 ? `Newest first; the score is a ${kinds[0]}` : "Newest first"),
-    element("thead", {}, element("tr", {}, ["Read", "Rank", "Score", "Version"].map(head))),
+    head(["Read", "Rank", "Score", "Version"]),
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, operation(item),
         element("div", { class: "quiet" }, timeNode(item.time_ns), item.is_for_writing ? ", to write" : null, " ", trace(item.span))),
@@ -160,5 +160,3 @@ function rank(item) {
   const place = item.rank === null ? "unknown" : item.reason ? `${item.rank}` : `${item.rank} of ${item.of}`;
   return [place, item.reason ? element("div", {}, tag(`cut: ${item.reason}`, "lost")) : null];
 }
-
-const head = (text) => element("th", { scope: "col" }, text);

@@ -1,8 +1,7 @@
 // Writes, readings and answers of one record on one line of time, counted in columns.
 
 import { element, svg } from "../lib/dom.js";
-import { timeText } from "../lib/format.js";
-import { counted } from "../lib/told.js";
+import { counted, timeText } from "../lib/format.js";
 
 const LANES = [
   ["written", "Written", "write"],

@@ -1,15 +1,13 @@
 // The receipt of an answer: what was considered for it, and why something was recalled or was not.
 
 import { view } from "../lib/ask.js";
-import { code, element, quiet } from "../lib/dom.js";
-import { spanText } from "../lib/format.js";
+import { code, element, excerpt, head, quiet } from "../lib/dom.js";
+import { counted, spanText } from "../lib/format.js";
 import { address, link } from "../lib/links.js";
 import { amend } from "../lib/router.js";
 import {
-  bar, captured, counted, graphField, graphName, judgement, kindOf, linked, operation, pagedSection, saidIn, tag,
-  timeNode, trace,
+  bar, captured, graphField, graphName, judgement, kindOf, linked, operation, pagedSection, saidIn, tag, timeNode, trace,
 } from "../lib/told.js";
-import { excerpt } from "../lib/values.js";
 
 const OUTCOMES = {
   injected: ["recalled", "kept"],
@@ -109,7 +107,6 @@ function told(item, answer) {
 }
 
 function read(item) {
-  const head = (text) => element("th", { scope: "col" }, text);
   const limits = Object.entries(item.limits).map(([name, value]) => `${name} = ${value}`).join(", ");
   return element("section", { class: "read-of" },
     element("h4", {}, operation(item), " ", trace(item.span)),
@@ -119,7 +116,7 @@ function read(item) {
       element("caption", {}, `${item.returned} returned, ${item.cut} considered and cut`,
         item.truncated ? `; ${item.truncated} more were cut and not recorded` : null,
         item.left_out ? `; ${counted(item.left_out, "candidate")} left out here` : null),
-      element("thead", {}, element("tr", {}, ["Rank", item.score_kind ? `Score (${item.score_kind})` : "Score", "What became of it", "In the reply", "What it says"].map(head))),
+      head(["Rank", item.score_kind ? `Score (${item.score_kind})` : "Score", "What became of it", "In the reply", "What it says"]),
       element("tbody", {}, item.candidates.map(candidate)))));
 }
 
@@ -169,10 +166,9 @@ async function choice(parameters) {
 
 function answers(list, flagged) {
   if (!list.total) return quiet("No answer has been recorded yet.");
-  const head = (text) => element("th", { scope: "col" }, text);
   return element("table", {},
     element("caption", {}, flagged ? `${counted(flagged, "flagged answer")} first, then the newest` : "Newest first"),
-    element("thead", {}, element("tr", {}, ["Question", "Answer", "Verdict", "Graph", "When"].map(head))),
+    head(["Question", "Answer", "Verdict", "Graph", "When"]),
     element("tbody", {}, list.items.map((item) => element("tr", {},
       element("td", {}, link(item.question ? excerpt(item.question.text) : "question without its text", "why", spanText(item.span))),
       element("td", {}, saidIn(item)),
