@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from dashboards.source.queries import FAULT, gained, series
+from dashboards.source.queries import FAULT, LOSABLE, gained, lost_by_collector, queue_share, series
 
 CRITICAL, WARNING = "critical", "warning"
 PENDING = "memtrace.outbox.age"
@@ -60,12 +60,13 @@ def _share(window: str, offset: str = "") -> str:
 _DATA = (
     Alert(
         "MemtraceDown",
-        'up{job=~"memtrace.*"} == 0',
+        'up{job=~"memtrace.*|otelcol"} == 0',
         CRITICAL,
         "5m",
         "{{ $labels.instance }} does not answer",
-        "A memtrace process is not running or cannot be reached: nothing is received, judged or"
-        " shown by it. Collectors in front hold data back for as long as their queue allows.",
+        "A memtrace process, or the Collector in front, is not running or cannot be reached:"
+        " nothing is received, judged or shown by it. Collectors hold data back for as long as"
+        " their queue allows; without one senders try again for minutes, then drop spans.",
         "Look at the last lines of its log and at its exit code; start it again.",
     ),
     Alert(
@@ -131,6 +132,33 @@ _DATA = (
         " damaged: the disk returned other bytes than were written.",
         "Read `quarantine.jsonl` beside the log: position and reason. A release that can read them"
         " takes them up with `memtrace-otel rebuild`.",
+    ),
+)
+
+_COLLECTOR = (
+    Alert(
+        "MemtraceCollectorLosesData",
+        " or ".join(
+            f"{gained(lost_by_collector(what), '10m', 'exporter')} > 0" for what in LOSABLE
+        ),
+        CRITICAL,
+        "0m",
+        "The Collector gave up data for {{ $labels.exporter }}",
+        "What stands behind refused it for good. It is gone: graphs get gaps, verdicts abstain, or"
+        " traces and verdicts are missing in Jaeger.",
+        "Read the answer in the Collector's log (`Exporting failed. Dropping data.`) and mend what"
+        " it says: a size limit, a credential, a wrong address.",
+    ),
+    Alert(
+        "MemtraceCollectorQueueFills",
+        f"{queue_share('exporter')} > 0.5",
+        WARNING,
+        "5m",
+        "The queue for {{ $labels.exporter }} is {{ $value | humanizePercentage }} full",
+        "What stands behind is down, or slower than what comes in. Full: senders wait, then drop"
+        " spans.",
+        "Look at what stands behind that exporter (process, Jaeger, Prometheus); the queue empties"
+        " by itself once it answers.",
     ),
 )
 
@@ -229,7 +257,12 @@ _MEMORY = (
 )
 
 _HEAD = "# Written by `python -m dashboards.source` from dashboards/source/alerts.py.\n"
-GROUPS = {"memtrace-data": _DATA, "memtrace-verdicts": _VERDICTS, "memtrace-memory": _MEMORY}
+GROUPS = {
+    "memtrace-data": _DATA,
+    "memtrace-collector": _COLLECTOR,
+    "memtrace-verdicts": _VERDICTS,
+    "memtrace-memory": _MEMORY,
+}
 
 
 def to_yaml() -> str:

@@ -16,11 +16,14 @@ from dashboards.source.panels import (
 from dashboards.source.queries import (
     RATE,
     WINDOW,
+    collector,
+    gained,
     increase,
     or_zero,
     present,
     process,
     quantile,
+    queue_share,
     rate,
 )
 
@@ -41,7 +44,9 @@ def build(addresses: Addresses) -> dashboard.Dashboard:
         page.with_variable(variable)
     page.with_variable(frame.of_postgresql("tenant", "Tenant", queries.TENANTS))
     frame.with_addresses(page, addresses)
-    for add in (_now, _door, _losses, _projection, _references, *verdict_rows.ROWS, _processes):
+    for add in (_now, _collector, _door, _losses, _projection, _references):
+        add(page)
+    for add in (*verdict_rows.ROWS, _processes):
         add(page)
     return page
 
@@ -105,6 +110,42 @@ def _now(page: dashboard.Dashboard) -> None:
                 limits=limits,
             )
         )
+
+
+def _collector(page: dashboard.Dashboard) -> None:
+    refused = collector("otelcol_exporter_enqueue_failed_spans")
+    page.with_row(dashboard.Row("The Collector in front"))
+    page.with_panel(
+        lines(
+            "Queues of the Collector",
+            "How full the queue in front of each exporter is. Climbs: what stands behind does not"
+            " take as much as comes in, or nothing. Full: senders wait, then lose what they send.",
+            "percentunit",
+            over_time("{{exporter}} {{data_type}}", queue_share("exporter, data_type")),
+            empty="no Collector is scraped",
+            limits=((0.5, "red"),),
+            width=12,
+        )
+    )
+    page.with_panel(
+        lines(
+            "Lost and refused by the Collector",
+            "Lost: the exporter was told not to try again, and the data is gone; the Collector's"
+            " log has the answer. Refused: the queue was full, and the sender was told so.",
+            "short",
+            *(
+                over_time(
+                    f"lost {what.replace('_', ' ')} {{{{exporter}}}}",
+                    or_zero(gained(queries.lost_by_collector(what), RATE, "exporter")),
+                )
+                for what in queries.LOSABLE
+            ),
+            over_time("refused spans {{exporter}}", or_zero(gained(refused, RATE, "exporter"))),
+            empty=QUIET,
+            limits=((1, "red"),),
+            width=12,
+        )
+    )
 
 
 def _door(page: dashboard.Dashboard) -> None:

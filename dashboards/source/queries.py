@@ -21,6 +21,7 @@ SMOOTHED = "$smoothed"
 
 FAULT = 'stage!~"not_memory|unknown"'
 """Verdicts of a memory fault: the stages that are not one are left out."""
+LOSABLE = ("spans", "log_records")
 OF_SYSTEM = 'system=~"$system"'
 OF_STEP = 'step=~"$step"'
 
@@ -52,6 +53,22 @@ def select(name: str, *conditions: str, suffix: Suffix = "") -> str:
 def process(name: str) -> str:
     """A selector of what a Prometheus client tells of its process, as ``process_*``."""
     return f"{name}{{{','.join(CHOSEN)}}}"
+
+
+def collector(name: str) -> str:
+    """A selector of what the OpenTelemetry Collector in front tells of itself, as ``otelcol_*``."""
+    return f'{name}{{job="otelcol"}}'
+
+
+def lost_by_collector(what: str) -> str:
+    """``what``: one of LOSABLE; the Collector counts it when it gives up."""
+    return collector(f"otelcol_exporter_send_failed_{what}")
+
+
+def queue_share(by: str) -> str:
+    """How full the Collector's queues are: each has a unit and a limit of its own."""
+    size, limit = (collector(f"otelcol_exporter_queue_{part}") for part in ("size", "capacity"))
+    return f"max by ({by}) ({size} / {limit})"
 
 
 def rate(name: str, *conditions: str, by: str = "", suffix: Suffix = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
@@ -14,18 +14,21 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from memtrace_collector.receiver.decode import decode_traces
 from tests import components, receivers
 from tests.dashboards import grafana
 from tests.dashboards.choices import chosen, from_sources
 from tests.dashboards.grafana import Window
 from tests.dashboards.sources import READER, Monitored
+from tests.demo_run import DemoRun
+from tests.integration.sending import spans_apart, together
 from tests.integration.servers import running as server
+from tests.integration.stack import Stack
 from tests.memtrace_collector.running import (
     VECTORS,
     Up,
-    command,
-    environment,
     eventually,
     start,
 )
@@ -52,7 +55,7 @@ def values(monitored: Monitored, window: Window) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def monitored(
-    postgres_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+    demo: DemoRun, postgres_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Monitored]:
     """The demo's failures, a deploy, and others after it: the worker is started anew, and its
     destination is gone from then on."""
@@ -68,9 +71,15 @@ def monitored(
         port = str(free_port())
         work = start_one("work", "--api-port", port, "--forward", sink.http)
         serve = start_one("serve", "--log", str(folder / "serve"))
-        prometheus = _prometheus(opened, folder, [process, work, serve])
+        front = Stack(folder)
+        opened.enter_context(front.collector())
+        targets = {
+            "memtrace": [_address(up.addresses["api"]) for up in (process, work, serve)],
+            "otelcol": [_address(front.url("otelcol", 8888))],
+        }
+        prometheus = _prometheus(opened, folder, targets)
         found = Monitored(prometheus, url.replace("//test@", f"//{READER}@"), serve)
-        deployed = _demo(found, process, folder)
+        deployed = _fill(found, process, demo)
         assert work.stop() == 0
         start_one("work", "--api-port", port, "--forward", f"http://127.0.0.1:{free_port()}")
         _fail(found, process)
@@ -78,19 +87,35 @@ def monitored(
         yield replace(found, deployed=deployed)
 
 
-def _demo(found: Monitored, process: Up, folder: Path) -> float:
-    """When all that it made was seen."""
-    there = ("--endpoint", process.addresses["otlp_http"], "--api", found.serving.addresses["api"])
-    done = subprocess.run(
-        command("demo", "--store", str(folder / "demo"), *there),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
+def _fill(found: Monitored, process: Up, demo: DemoRun) -> float:
+    """What the demo sent, flags last, and spans in two halves: what grows is scraped before and
+    after. Gives when all of its verdicts were seen."""
+    parts = [part for record in demo.records() for part in spans_apart(decode_traces(record))]
+    spans, flags = (
+        [part for part in parts if _is_flag(part) == is_wanted] for is_wanted in (False, True)
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return _seen(found, len(found.serving.ask("/verdicts")))
+    for half in (spans[::2], spans[1::2]):
+        more = f"sum(memtrace_operations_total) > {_operations(found)}"
+        _post(process, half)
+        eventually(lambda told=more: bool(found.query(told)), "operations, scraped")
+    _post(process, flags)
+    eventually(lambda: len(found.serving.ask("/verdicts")) == len(demo.cases), "the verdicts")
+    return _seen(found, len(demo.cases))
+
+
+def _is_flag(request: ExportTraceServiceRequest) -> bool:
+    return request.resource_spans[0].scope_spans[0].spans[0].name == "memtrace.flag"
+
+
+def _operations(found: Monitored) -> str:
+    """How many were scraped so far."""
+    series = found.query("sum(memtrace_operations_total)")
+    return str(series[0]["value"][1]) if series else "0"
+
+
+def _post(process: Up, parts: list[ExportTraceServiceRequest]) -> None:
+    response = process.post(together(parts).SerializeToString(), "application/x-protobuf")
+    assert response.status_code == 200, response.text
 
 
 def _fail(found: Monitored, process: Up) -> None:
@@ -136,16 +161,17 @@ def _started(opened: ExitStack, folder: Path, url: str, role: str, *arguments: s
     return up
 
 
-def _prometheus(opened: ExitStack, folder: Path, services: list[Up]) -> str:
+def _address(url: str) -> str:
+    return url.removeprefix("http://")
+
+
+def _prometheus(opened: ExitStack, folder: Path, targets: Mapping[str, list[str]]) -> str:
     """With the configuration that is checked in, at the addresses of this run."""
     binary = components.prometheus()
     document = yaml.safe_load((grafana.ROOT / "dashboards" / "prometheus.yml").read_text())
-    job = next(each for each in document["scrape_configs"] if each["job_name"] == "memtrace")
-    job["static_configs"] = [
-        {"targets": [up.addresses["api"].removeprefix("http://") for up in services]}
-    ]
+    for job in document["scrape_configs"]:
+        job["static_configs"] = [{"targets": targets[job["job_name"]]}]
     document["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-    document["scrape_configs"] = [job]
     document["rule_files"] = [str(grafana.ROOT / "dashboards" / "prometheus" / "alerts.yml")]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(document))
     address = f"127.0.0.1:{free_port()}"

@@ -152,13 +152,11 @@ RULES: Mapping[str, Rule] = {
 """All but target-promql-rule, for which Prometheus's own parser is asked."""
 
 
-def is_excluded(lint: Mapping[str, Any], rule: str, board: Dashboard) -> bool:
-    """Whether a ``.lint`` file excludes a rule for a dashboard."""
-    excluded = lint["exclusions"].get(rule)
-    if excluded is None:
-        return False
-    entries = excluded.get("entries")
-    return entries is None or any(e.get("dashboard") == board.json["title"] for e in entries)
+def excluded(lint: Mapping[str, Any], rule: str, board: Dashboard) -> list[str]:
+    """How findings begin that a ``.lint`` file excludes for a dashboard: empty for any."""
+    entries = lint["exclusions"].get(rule, {"entries": []}).get("entries", [{}])
+    here = [each for each in entries if each.get("dashboard") in (None, board.json["title"])]
+    return [f"{each['panel']}: " if "panel" in each else "" for each in here]
 
 
 def _template(board: Dashboard, name: str) -> Iterator[str]:

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import psycopg
 import psycopg.rows
 
 from tests.dashboards.grafana import Window
+from tests.http_client import CLIENT
 from tests.memtrace_collector.running import Up
 
 READER = "memtrace_reader"
@@ -61,9 +61,7 @@ class Monitored:
         return list(self._ask("rules")["groups"])
 
     def _ask(self, path: str, **parameters: Any) -> Any:
-        response = httpx.get(
-            f"{self.prometheus}/api/v1/{path}", params=parameters, timeout=20, trust_env=False
-        )
+        response = CLIENT.get(f"{self.prometheus}/api/v1/{path}", params=parameters)
         assert response.status_code == 200, response.text
         data = response.json()["data"]
         return data["result"] if isinstance(data, dict) and "result" in data else data

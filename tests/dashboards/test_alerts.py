@@ -54,11 +54,47 @@ def found(kind: str) -> str:
     return series("memtrace_invariants_found_total", kind=kind)
 
 
+def lost(what: str) -> str:
+    where = {"job": "otelcol", "exporter": "otlp_http/jaeger", "url_path": "/v1/traces"}
+    return series(f"otelcol_exporter_send_failed_{what}", **where)
+
+
+def queue(part: str, exporter: str) -> str:
+    where = {"job": "otelcol", "exporter": exporter, "data_type": "traces"}
+    return series(f"otelcol_exporter_queue_{part}", **where)
+
+
 FOREVER = "x2000"
 WAITING = series("memtrace_outbox_age_seconds")
 CASES = [
     Case("MemtraceDown", {series("up"): "1x5 0x20"}, "12m", WHERE),
     Case("MemtraceDown", {series("up"): "1x5 0 0 1x20"}, "12m", None),
+    Case("MemtraceDown", {series("up", job="otelcol"): "0x20"}, "12m", {**WHERE, "job": "otelcol"}),
+    Case("MemtraceDown", {series("up", job="agent"): "0x20"}, "12m", None),
+    Case(
+        "MemtraceCollectorLosesData",
+        {lost("spans"): "_x5 1x5"},
+        "8m",
+        {"exporter": "otlp_http/jaeger"},
+    ),
+    Case(
+        "MemtraceCollectorLosesData",
+        {lost("log_records"): "_x5 1x5"},
+        "8m",
+        {"exporter": "otlp_http/jaeger"},
+    ),
+    Case("MemtraceCollectorLosesData", {lost("spans"): "3x60"}, "50m", None),
+    Case(
+        "MemtraceCollectorQueueFills",
+        {
+            queue("size", "otlp_http/jaeger"): "600x20",
+            queue("capacity", "otlp_http/jaeger"): "1000x20",
+            queue("size", "otlp_http/memtrace"): "600x20",
+            queue("capacity", "otlp_http/memtrace"): "2000x20",
+        },
+        "12m",
+        {"exporter": "otlp_http/jaeger"},
+    ),
     Case(
         "MemtraceRefusesData",
         {refused("UNAVAILABLE"): "0+1x30"},

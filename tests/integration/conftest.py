@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from tests.demo_run import DemoRun, run_demo
+from tests.demo_run import DemoRun, run_demo, send_again
 from tests.integration.installation import Installation, running_installation
-from tests.integration.servers import Jaeger, jaeger_server
+from tests.integration.servers import Jaeger, eventually, jaeger_server, up
 
 
 @pytest.fixture(scope="session")
@@ -18,8 +19,17 @@ def jaeger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jaeger]:
 
 
 @pytest.fixture(scope="session")
-def forwarded_demo(jaeger: Jaeger, tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
-    return run_demo(tmp_path_factory.mktemp("forwarded"), "--forward", jaeger.otlp_http)
+def forwarded_demo(
+    demo: DemoRun, jaeger: Jaeger, tmp_path_factory: pytest.TempPathFactory
+) -> DemoRun:
+    """The demo once more, in a store whose `up` sent all of it on to Jaeger."""
+    store = tmp_path_factory.mktemp("forwarded") / "demo"
+    with up(store, "--forward", jaeger.otlp_http) as server:
+        send_again(demo, server.addresses["otlp_http"])
+        eventually(lambda: len(server.get("/verdicts")) == len(demo.cases), "every verdict")
+        case_traces = [case["verdict"]["case_trace"] for case in demo.cases]
+        eventually(lambda: all(map(jaeger.trace, case_traces)), "every case in Jaeger")
+    return replace(demo, store=store)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psycopg
 import yaml
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -19,6 +18,7 @@ from psycopg.rows import dict_row
 from tests import components
 from tests.contract import scenarios
 from tests.demo_run import ROOT
+from tests.http_client import CLIENT
 from tests.integration.servers import Jaeger, eventually, get
 from tests.integration.stack import Stack
 from tests.postgres import Cluster
@@ -41,12 +41,10 @@ class Installation:
 
     def send(self, request: ExportTraceServiceRequest) -> None:
         """To the Collector's front door; raises unless it acknowledges."""
-        response = httpx.post(
+        response = CLIENT.post(
             f"{self.stack.url('otelcol', 4318)}/v1/traces",
             content=request.SerializeToString(),
             headers={"content-type": "application/x-protobuf"},
-            timeout=60,
-            trust_env=False,
         )
         response.raise_for_status()
 

@@ -16,6 +16,7 @@ import httpx
 
 from tests import components
 from tests.demo_run import COMMAND, ROOT
+from tests.http_client import CLIENT
 from tests.ports import free_port
 
 DEADLINE_SECONDS = 60.0
@@ -31,7 +32,7 @@ def eventually(probe: Callable[[], Result | None], what: str) -> Result:
         if found:
             return found
         assert time.monotonic() < deadline, f"not seen within {DEADLINE_SECONDS:.0f} s: {what}"
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def running(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 def get(url: str, **parameters: str) -> httpx.Response | None:
     """The response, or None when there is none or it is an error."""
     try:
-        response = httpx.get(url, params=parameters, timeout=10, trust_env=False)
+        response = CLIENT.get(url, params=parameters, timeout=10)
     except httpx.TransportError:
         return None
     return response if response.is_success else None
@@ -73,27 +74,21 @@ class Up:
     addresses: dict[str, Any]
 
     def get(self, path: str, **parameters: str) -> Any:
-        response = httpx.get(
-            f"{self.addresses['api']}/api/v1{path}", params=parameters, timeout=60, trust_env=False
-        )
+        response = CLIENT.get(f"{self.addresses['api']}/api/v1{path}", params=parameters)
         response.raise_for_status()
         return response.json()
 
     def post(self, path: str, body: dict[str, Any]) -> Any:
-        response = httpx.post(
-            f"{self.addresses['api']}/api/v1{path}", json=body, timeout=60, trust_env=False
-        )
+        response = CLIENT.post(f"{self.addresses['api']}/api/v1{path}", json=body)
         response.raise_for_status()
         return response.json()
 
     def send(self, request: bytes, content_type: str = "application/x-protobuf") -> None:
         """One OTLP trace request over HTTP."""
-        response = httpx.post(
+        response = CLIENT.post(
             f"{self.addresses['otlp_http']}/v1/traces",
             content=request,
             headers={"content-type": content_type},
-            timeout=60,
-            trust_env=False,
         )
         response.raise_for_status()
 
@@ -132,15 +127,27 @@ class Jaeger:
         trace = self.trace(trace_id)
         return [s for s in trace["spans"] if s["operationName"] == name] if trace else []
 
+    def placed(self, trace_id: str) -> list[tuple[str, str, int, int]]:
+        """Every span of a trace, by what names and places it."""
+        trace = self.trace(trace_id)
+        return sorted(
+            (span["spanID"], span["operationName"], span["startTime"], span["duration"])
+            for span in (trace["spans"] if trace else ())
+        )
+
+    def verdict_span(self, answer: dict[str, str]) -> dict[str, Any]:
+        """The only one that says a verdict below an answer."""
+        found = self.spans_named(answer["traceId"], "memtrace.attribution")
+        (only,) = [span for span in found if parent(span) == answer]
+        return only
+
 
 def send(jaeger: Jaeger, request: bytes) -> None:
     """One OTLP trace request over HTTP, straight to it."""
-    httpx.post(
+    CLIENT.post(
         f"{jaeger.otlp_http}/v1/traces",
         content=request,
         headers={"content-type": "application/x-protobuf"},
-        timeout=60,
-        trust_env=False,
     ).raise_for_status()
 
 
@@ -165,18 +172,20 @@ def parent(span: dict[str, Any]) -> dict[str, str] | None:
 
 @contextmanager
 def jaeger_server(
-    folder: Path, *, on_disk: Path | None = None, max_traces: int = 100_000
+    folder: Path, *, on_disk: Path | None = None, max_traces: int | None = None
 ) -> Iterator[Jaeger]:
     """Jaeger with the configuration of this repository, its log in ``folder``.
 
-    ``on_disk``: keeps its traces there, and not in memory, where there is room for ``max_traces``.
+    ``on_disk``: keeps its traces there, and not in memory, where there is room for ``max_traces``
+    or as many as the configuration says.
     """
     ports = {
         name: f"127.0.0.1:{free_port()}"
         for name in ("QUERY_HTTP", "QUERY_GRPC", "OTLP_GRPC", "OTLP_HTTP", "HEALTH")
     }
     environment = {f"JAEGER_{name}": address for name, address in ports.items()}
-    environment["JAEGER_MAX_TRACES"] = str(max_traces)
+    if max_traces is not None:
+        environment["JAEGER_MAX_TRACES"] = str(max_traces)
     command = [str(components.jaeger()), "--config", "dashboards/jaeger.yaml"]
     if on_disk is not None:
         command += ["--config", "dashboards/jaeger-badger.yaml"]

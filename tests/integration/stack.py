@@ -122,14 +122,14 @@ class Stack:
             yield process.pid
 
     @contextmanager
-    def collector(self) -> Iterator[int]:
-        """The Collector, ready; gives its process id."""
+    def collector(self, *arguments: str) -> Iterator[int]:
+        """The Collector, ready; gives its process id. ``arguments``: besides the compose file's."""
         changed = {
             "OTELCOL_DECISION_WAIT": "1s",
             "OTELCOL_METRICS_HOST": "127.0.0.1",
             "OTELCOL_METRICS_PORT": str(self.port("otelcol", 8888)),
         }
-        command = [str(components.otelcol()), *self.arguments("otelcol")]
+        command = [str(components.otelcol()), *self.arguments("otelcol"), *arguments]
         environment = {**self.environment("otelcol"), **changed}
         with running(command, self._log("otelcol"), **environment) as process:
             eventually(lambda: get(self.url("otelcol", 13133)), "the Collector's health")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from memtrace_collector.log import reader
 from memtrace_collector.log.format import LogRecord
-from memtrace_collector.log.position import START, LogPosition
+from memtrace_collector.log.position import LogPosition
 from memtrace_collector.processor.reading import RecordReader
 from memtrace_collector.receiver.decode import decode_traces
 from memtrace_collector.store.base import FactStore
@@ -26,7 +24,7 @@ pytestmark = pytest.mark.fault("F11", "F13")
 @pytest.fixture(scope="module")
 def records(demo: DemoRun) -> list[LogRecord]:
     """What the demo's log holds."""
-    return [entry.record for entry in reader.read(demo.store / "log", START)]
+    return demo.records()
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +43,10 @@ def test_every_transport_gives_the_demos_graphs_from_its_spans_in_any_order(
     records: list[LogRecord], expected: dict[str, str], way: str, tmp_path
 ) -> None:
     rng = random.Random(way)
-    spans = [
-        part
-        for record in records
-        if record.signal == "traces"
-        for part in spans_apart(decode_traces(record))
-    ]
+    spans = [part for record in records for part in spans_apart(decode_traces(record))]
     spans += rng.sample(spans, 20)
     rng.shuffle(spans)
     with up(tmp_path / "store") as server:
-        for record in records:
-            if record.signal == "logs":
-                send_logs(server, record)
         send(server, way, batches(rng, spans))
         server.post("/settle", {})
         assert hashes(server) == expected
@@ -90,15 +80,3 @@ def batches(
         size = rng.randint(1, 12)
         batch, spans = spans[:size], spans[size:]
         yield together(batch)
-
-
-def send_logs(server: Up, record: LogRecord) -> None:
-    kind = "json" if record.encoding == "json" else "x-protobuf"
-    response = httpx.post(
-        f"{server.addresses['otlp_http']}/v1/logs",
-        content=record.body,
-        headers={"content-type": f"application/{kind}"},
-        timeout=60,
-        trust_env=False,
-    )
-    response.raise_for_status()

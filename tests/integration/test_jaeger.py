@@ -11,7 +11,7 @@ import pytest
 from memtrace_collector.demo.cases import questions
 from tests.contract import scenarios
 from tests.demo_run import DemoRun
-from tests.integration.servers import Jaeger, eventually, links, parent, tags, up
+from tests.integration.servers import eventually, links, parent, tags, up
 
 PLANTED = [question.id for question in questions() if question.planted]
 ELSEWHERE = [q.id for q in questions() if q.planted and q.planted.step in ("extract", "decide")]
@@ -26,23 +26,13 @@ def _case(demo: DemoRun, case_id: str) -> dict[str, Any]:
     return next(case for case in demo.cases if case["id"] == case_id)
 
 
-def _verdict_span(jaeger: Jaeger, case: dict[str, Any]) -> dict[str, Any]:
-    found = [
-        span
-        for span in jaeger.spans_named(case["answer"]["traceId"], "memtrace.attribution")
-        if parent(span) == case["answer"]
-    ]
-    assert len(found) == 1
-    return found[0]
-
-
 @pytest.mark.fault("F37")
 @pytest.mark.parametrize("case_id", PLANTED)
 def test_the_verdict_stands_in_the_failing_trace_as_a_child_of_the_answer(
     jaeger, forwarded_demo, case_id
 ):
     case = _case(forwarded_demo, case_id)
-    says = tags(_verdict_span(jaeger, case))
+    says = tags(jaeger.verdict_span(case["answer"]))
     assert says["memtrace.attribution.stage"] == case["planted"]["stage"]
     assert says["memtrace.attribution.type"] == case["planted"]["error_type"]
     assert says["memtrace.cause.trace_id"] == case["planted"]["operation"]["traceId"]
@@ -56,7 +46,7 @@ def test_the_verdicts_link_leads_to_the_decisive_span_in_another_trace(
     case = _case(forwarded_demo, case_id)
     cause = case["planted"]["operation"]
     assert cause["traceId"] != case["answer"]["traceId"]
-    assert cause in links(_verdict_span(jaeger, case))
+    assert cause in links(jaeger.verdict_span(case["answer"]))
     decisive = jaeger.span(cause["traceId"], cause["spanId"])
     assert tags(decisive)["memtrace.step"] in ("extract", "decide")
 
@@ -81,7 +71,7 @@ def test_the_case_trace_tells_the_path_hop_by_hop(jaeger, forwarded_demo, case_i
 def test_a_right_answers_verdict_is_no_error(jaeger, forwarded_demo):
     for question in questions():
         if question.planted is None:
-            span = _verdict_span(jaeger, _case(forwarded_demo, question.id))
+            span = jaeger.verdict_span(_case(forwarded_demo, question.id)["answer"])
             assert "otel.status_code" not in tags(span)
 
 
@@ -141,7 +131,7 @@ def test_rows_of_the_outbox_that_are_sent_twice_are_one_span_each(jaeger, tmp_pa
         server.send(scenarios.request("not_stored").SerializeToString())
         server.post("/attribute", {})
         eventually(lambda: jaeger.spans_named(trace_id, "memtrace.attribution"), "the verdict")
-    once = _bare(jaeger, trace_id)
+    once = jaeger.placed(trace_id)
     with closing(sqlite3.connect(store / "cases.db")) as cases, cases:
         states = cases.execute(_OUTBOX_STATES).fetchall()
         cases.execute("UPDATE outbox SET state = 'abandoned'")
@@ -149,13 +139,5 @@ def test_rows_of_the_outbox_that_are_sent_twice_are_one_span_each(jaeger, tmp_pa
         assert server.post("/redeliver", {})["reopened"] == sum(count for _, count in states)
     with closing(sqlite3.connect(store / "cases.db")) as cases:
         assert cases.execute(_OUTBOX_STATES).fetchall() == states
-    assert _bare(jaeger, trace_id) == once
+    assert jaeger.placed(trace_id) == once
     assert len({span_id for span_id, *_ in once}) == len(once)
-
-
-def _bare(jaeger: Jaeger, trace_id: str) -> list[tuple[str, str, int, int]]:
-    """Every span of a trace, by what names and places it."""
-    return sorted(
-        (span["spanID"], span["operationName"], span["startTime"], span["duration"])
-        for span in jaeger.trace(trace_id)["spans"]
-    )

@@ -61,16 +61,6 @@ def _pending(store: Path) -> int:
     return int(count)
 
 
-def _placed(jaeger: Jaeger, trace_id: str) -> list[tuple[str, str, int, int]]:
-    """Every span of a trace, by what names and places it."""
-    trace = jaeger.trace(trace_id)
-    assert trace is not None
-    return sorted(
-        (span["spanID"], span["operationName"], span["startTime"], span["duration"])
-        for span in trace["spans"]
-    )
-
-
 def _found(jaeger: Jaeger, service: str, span: dict[str, Any]) -> list[str]:
     """The traces with the type of error of a span, searched in the hour around it."""
     response = get(
@@ -106,15 +96,15 @@ def test_a_verdict_a_month_late_stands_at_the_answer_and_is_one_span_however_oft
         service = judged.verdict["path"][-1]["service"]
         assert _found(jaeger, service, found) == [ANSWER["traceId"]], "in the days of the answer"
         traces = [ANSWER["traceId"], case_trace, judged.verdict["decisive"][0]["traceId"]]
-        once = [_placed(jaeger, trace_id) for trace_id in traces]
+        once = [jaeger.placed(trace_id) for trace_id in traces]
         for payload in _payloads(tmp_path / "store").values():
             send(jaeger, payload)
-        assert [_placed(jaeger, trace_id) for trace_id in traces] == once
+        assert [jaeger.placed(trace_id) for trace_id in traces] == once
         if disk is not None:
             os.kill(jaeger.pid, signal.SIGKILL)
     if disk is not None:
         with jaeger_server(tmp_path, on_disk=disk) as jaeger:
-            assert [_placed(jaeger, trace_id) for trace_id in traces] == once
+            assert [jaeger.placed(trace_id) for trace_id in traces] == once
 
 
 def test_a_case_is_told_to_its_end_when_the_traces_of_cause_and_answer_have_expired(

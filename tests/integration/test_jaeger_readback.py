@@ -135,7 +135,7 @@ def test_the_running_program_counts_what_it_saw(jaeger, tmp_path):
     settings = tmp_path / "memtrace.yaml"
     settings.write_text(f"forward: {{url: '{jaeger.otlp_http}', query_url: '{jaeger.query}'}}")
     with up(tmp_path / "store", "--config", str(settings)) as server:
-        server.send(scenarios.request("merged_wrong").SerializeToString())
+        server.send(scenarios.request("stale_retrieved").SerializeToString())
         server.post("/attribute", {})
         seen = "the case, the verdict at the answer and the sign at the cause"
         eventually(lambda: _counted(server.addresses["api"], "visible") == 3, seen)

@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tests.contract import scenarios
-from tests.integration.servers import Jaeger, eventually, up
-
-
-def _tags(span: dict[str, Any]) -> dict[str, Any]:
-    return {tag["key"]: tag["value"] for tag in span["tags"]}
+from tests.integration.servers import Jaeger, eventually, tags, up
 
 
 def _by_hand(jaeger: Jaeger, trace_id: str, name: str) -> list[dict[str, Any]]:
     return [
         span
         for span in jaeger.spans_named(trace_id, name)
-        if _tags(span).get("memtrace.attribution.method") == "human"
+        if tags(span).get("memtrace.attribution.method") == "human"
     ]
 
 
@@ -39,14 +35,14 @@ def test_a_correction_stands_beside_the_machines_verdict_and_leads_to_it(jaeger,
         eventually(lambda: _by_hand(jaeger, trace_id, "memtrace.attribution"), "the person's")
         eventually(lambda: jaeger.spans_named(judged["case_trace"], "memtrace.case"), "its case")
     (span,) = _by_hand(jaeger, trace_id, "memtrace.attribution")
-    tags = _tags(span)
-    assert tags["memtrace.attribution.type"] == "distortion"
-    assert tags["memtrace.attribution.revision"] == 2
-    assert tags["memtrace.judgement.by"] == "anna"
-    assert tags["memtrace.judgement.agreement"] == "stage"
-    assert tags["memtrace.cause.span_id"] == step["spanId"]
-    assert "memtrace.judgement.note" not in tags, "content stays behind unless asked for"
-    assert "a person corrected it" in tags["memtrace.attribution.explanation"]
+    said_there = tags(span)
+    assert said_there["memtrace.attribution.type"] == "distortion"
+    assert said_there["memtrace.attribution.revision"] == 2
+    assert said_there["memtrace.judgement.by"] == "anna"
+    assert said_there["memtrace.judgement.agreement"] == "stage"
+    assert said_there["memtrace.cause.span_id"] == step["spanId"]
+    assert "memtrace.judgement.note" not in said_there, "content stays behind unless asked for"
+    assert "a person corrected it" in said_there["memtrace.attribution.explanation"]
     linked = {(ref["traceID"], ref["spanID"]) for ref in span["references"]}
     (older,) = [
         each
@@ -56,10 +52,10 @@ def test_a_correction_stands_beside_the_machines_verdict_and_leads_to_it(jaeger,
     assert (older["traceID"], older["spanID"]) in linked
     assert (step["traceId"], step["spanId"]) in linked
     (root,) = jaeger.spans_named(judged["case_trace"], "memtrace.case")
-    assert _tags(root)["memtrace.attribution.method"] == "human"
+    assert tags(root)["memtrace.attribution.method"] == "human"
     failing = [
-        _tags(hop)["memtrace.hop.kind"]
+        tags(hop)["memtrace.hop.kind"]
         for hop in jaeger.spans_named(judged["case_trace"], "memtrace.hop")
-        if _tags(hop).get("otel.status_code") == "ERROR"
+        if tags(hop).get("otel.status_code") == "ERROR"
     ]
     assert failing == ["extraction"]

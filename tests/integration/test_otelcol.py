@@ -27,12 +27,14 @@ from memtrace_collector.dialects.memtrace import OWN_SPANS
 from memtrace_collector.receiver.decode import decode_logs, decode_traces
 from tests.contract import scenarios
 from tests.demo_run import ROOT
-from tests.integration.servers import eventually
+from tests.http_client import CLIENT
+from tests.integration.servers import eventually, get
 from tests.integration.stack import Stack
 from tests.receivers import Receiver, running
 from tests.sinks import sink
 
 CONFIGURATION = yaml.safe_load((ROOT / "collector" / "otelcol.yaml").read_text())
+MEMORY_EXPORTER = "otlp_http/memtrace"
 LARGE = 30_000_000
 """Bytes of one attribute: more than a Collector takes unless told otherwise."""
 
@@ -51,12 +53,10 @@ class Front:
 
 def post(stack: Stack, signal_name: str, request: Message, port: int = 4318) -> None:
     """To a door of the Collector over HTTP; raises unless it acknowledges."""
-    response = httpx.post(
+    response = CLIENT.post(
         f"{stack.url('otelcol', port)}/v1/{signal_name}",
         content=request.SerializeToString(),
         headers={"content-type": "application/x-protobuf"},
-        timeout=60,
-        trust_env=False,
     )
     response.raise_for_status()
 
@@ -189,10 +189,16 @@ def test_a_large_request_is_not_refused_at_the_door(front, way):
     eventually(lambda: span.trace_id in {s.trace_id for s in spans(front.process)}, "the span")
 
 
-def test_of_logs_only_evaluations_reach_us(front):
+def evaluation(body: str) -> ExportLogsServiceRequest:
     request = ExportLogsServiceRequest()
-    records = request.resource_logs.add().scope_logs.add().log_records
-    records.add(event_name="gen_ai.evaluation.result").body.string_value = "by name"
+    record = request.resource_logs.add().scope_logs.add().log_records.add()
+    record.event_name, record.body.string_value = "gen_ai.evaluation.result", body
+    return request
+
+
+def test_of_logs_only_evaluations_reach_us(front):
+    request = evaluation("by name")
+    records = request.resource_logs[0].scope_logs[0].log_records
     older = records.add()
     older.body.string_value = "by attribute"
     older.attributes.add(key="event.name").value.string_value = "gen_ai.evaluation.result"
@@ -228,6 +234,31 @@ def test_spans_wait_on_disk_while_everybody_behind_is_down_and_the_collector_is_
     with standing_in(stack) as (process, jaeger), stack.collector():
         eventually(lambda: sent <= {s.span_id for s in spans(process)}, "every memory span")
         eventually(lambda: derived in spans(jaeger), "what was given back")
+
+
+def test_dashboards_and_alerts_ask_for_what_the_collector_tells_of_itself(tmp_path):
+    stack = Stack(tmp_path)
+    full = tmp_path / "full.yaml"
+    queue = {"queue_size": 300_000, "block_on_overflow": False}
+    full.write_text(yaml.safe_dump({"exporters": {MEMORY_EXPORTER: {"sending_queue": queue}}}))
+    asked = {
+        name
+        for path in (ROOT / "dashboards").rglob("*")
+        if path.suffix in (".json", ".yml")
+        for name in re.findall(r"\botelcol_\w+", path.read_text())
+    }
+
+    def told() -> set[str]:
+        page = get(stack.url("otelcol", 8888) + "/metrics")
+        return set(re.findall(r"^otelcol_\w+", page.text, re.MULTILINE)) if page else set()
+
+    with sink(400, port=stack.port("process", 4318)), stack.collector("--config", str(full)):
+        post(stack, "traces", request_of(one("chat", memtrace__step="answer")))
+        post(stack, "logs", evaluation("by name"))
+        with pytest.raises(httpx.HTTPStatusError):
+            post(stack, "traces", request_of(one("c", memtrace__step="x" * 400_000)))
+        eventually(lambda: asked <= told(), f"all of {asked}")
+    assert len(asked) == 5
 
 
 def test_every_exporter_of_spans_keeps_them_on_disk_for_as_long_as_it_takes():

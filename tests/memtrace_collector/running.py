@@ -16,6 +16,8 @@ from typing import Any
 
 import httpx
 
+from tests.http_client import CLIENT
+
 ROOT = Path(__file__).parents[2]
 VECTORS = ROOT / "tests" / "contract" / "vectors"
 DEADLINE_SECONDS = 30.0
@@ -40,26 +42,25 @@ class Up:
 
     def post(self, body: bytes, content_type: str = "application/json") -> httpx.Response:
         """One OTLP/HTTP trace export."""
-        return httpx.post(
+        return CLIENT.post(
             f"{self.addresses['otlp_http']}/v1/traces",
             content=body,
             headers={"content-type": content_type},
-            timeout=20,
         )
 
     def ask(self, path: str, **parameters: str) -> Any:
-        response = httpx.get(f"{self.addresses['api']}/api/v1{path}", params=parameters, timeout=20)
+        response = CLIENT.get(f"{self.addresses['api']}/api/v1{path}", params=parameters)
         response.raise_for_status()
         return response.json()
 
     def send(self, path: str, body: dict[str, Any]) -> Any:
         url = f"{self.addresses['api']}/api/v1{path}"
-        response = httpx.post(url, json=body, timeout=60)
+        response = CLIENT.post(url, json=body)
         response.raise_for_status()
         return response.json()
 
     def metrics(self) -> str:
-        return httpx.get(f"{self.addresses['api']}/metrics", timeout=20).text
+        return CLIENT.get(f"{self.addresses['api']}/metrics").text
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal and wait; the exit code."""
