@@ -1,4 +1,5 @@
-"""Names as the narrow integer keys under which SQLite's rows are found.
+"""Names as the narrow integer keys under which SQLite's rows are found, and references in both
+engines.
 
 A key only leads to candidates: what is found by it is checked against the operation itself.
 CRC-32 therefore serves for names inside one graph, whose owner alone gains slow reads by making

@@ -13,6 +13,7 @@ from memtrace_collector.graph.references import records_of, used_by
 from memtrace_collector.graph.terms import wanted
 from memtrace_collector.store import encoding
 from memtrace_collector.store.encoding import Place
+from memtrace_collector.store.keys import record_refs, ref_key
 from memtrace_collector.store.postgres import keys, search
 from memtrace_collector.store.postgres.database import Database
 from memtrace_collector.store.runs import runs_of
@@ -157,14 +158,14 @@ class PostgresGraphReader:
         graph = self._graph(graph_id)
         if graph is None:
             return {}
-        rows = self._database.query(_PRODUCERS, (graph, [keys.ref_key(ref) for ref in refs]))
+        rows = self._database.query(_PRODUCERS, (graph, [ref_key(ref) for ref in refs]))
         return self._grouped(graph_id, graph, rows, set(refs), lambda item: item.outputs)
 
     def record_writers(self, graph_id: str, records: Collection[str]) -> dict[str, list[Operation]]:
         graph = self._graph(graph_id)
         if graph is None:
             return {}
-        ranges = [keys.record_refs(record) for record in records]
+        ranges = [record_refs(record) for record in records]
         ends = [each[0] for each in ranges], [each[1] for each in ranges]
         rows = self._database.query(_WRITERS, (*ends, graph))
         return self._grouped(graph_id, graph, rows, set(records), _outputs)

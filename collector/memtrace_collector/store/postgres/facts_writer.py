@@ -18,6 +18,7 @@ from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
 from memtrace_collector.store.base import Applied
 from memtrace_collector.store.encoding import Place
+from memtrace_collector.store.keys import ref_key
 from memtrace_collector.store.postgres import graphs, keys, rows
 from memtrace_collector.store.postgres.batch import Batch, Sighting, SpanKey
 from memtrace_collector.store.postgres.database import Connection
@@ -187,7 +188,7 @@ class BatchWriter:
         )
         execute(
             "DELETE FROM produced WHERE graph = %s AND ref = ANY(%s) AND operation = %s",
-            (graph, [keys.ref_key(ref) for ref in operation.outputs], number),
+            (graph, [ref_key(ref) for ref in operation.outputs], number),
         )
         execute(
             "DELETE FROM named WHERE tenant = %s AND name = ANY(%s)"

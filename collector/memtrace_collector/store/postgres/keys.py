@@ -3,6 +3,7 @@
 They are stored: another digest needs another version of the tables. Records and versions are
 found by CRC-32, for what is found is checked against the operation itself, and who makes names
 collide slows down the reads of no graph but his own. All else is found by cryptographic digests.
+Keys of references are those of :mod:`memtrace_collector.store.keys`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from memtrace_collector.graph.facts import Operation
 from memtrace_collector.graph.references import acted_on, used_by
 
 _KEPT = 1 << 16
-_HALF = 32
 
 
 def name_bytes(name: str) -> bytes:
@@ -48,21 +48,7 @@ def conversation_key(conversation_id: str) -> bytes:
 
 def record_key(record: str) -> int:
     """Of ``kind:id``: 32 bits."""
-    return _signed(crc32(record.encode()), _HALF)
-
-
-def ref_key(ref: str) -> int:
-    """64 bits, of which the upper half is the record's: its versions lie together."""
-    encoded = ref.encode()
-    cut = encoded.rfind(b"@")
-    record = crc32(encoded[:cut] if cut > 0 else encoded)
-    return _signed(record << _HALF | crc32(encoded[cut + 1 :]), 2 * _HALF)
-
-
-def record_refs(record: str) -> tuple[int, int]:
-    """The least and the greatest :func:`ref_key` of a record's versions."""
-    lead = crc32(record.encode()) << _HALF
-    return _signed(lead, 2 * _HALF), _signed(lead | (1 << _HALF) - 1, 2 * _HALF)
+    return signed(crc32(record.encode()))
 
 
 def use_keys(operation: Operation) -> tuple[list[int], list[int]]:
@@ -75,7 +61,7 @@ def use_keys(operation: Operation) -> tuple[list[int], list[int]]:
 
 def signed(key: int) -> int:
     """A key of 32 bits as PostgreSQL's integers are."""
-    return _signed(key, _HALF)
+    return key - (1 << 32) if key >> 31 else key
 
 
 def _records(refs: Iterable[str]) -> set[bytes]:
@@ -86,7 +72,3 @@ def _records(refs: Iterable[str]) -> set[bytes]:
         cut = encoded.rfind(b"@")
         records.add(encoded[:cut] if cut > 0 else encoded)
     return records
-
-
-def _signed(key: int, bits: int) -> int:
-    return key - (1 << bits) if key >> (bits - 1) else key

@@ -15,6 +15,7 @@ from memtrace_collector.graph.facts import Operation, Value
 from memtrace_collector.graph.reader import SequenceNumber
 from memtrace_collector.log.position import LogPosition
 from memtrace_collector.store import encoding
+from memtrace_collector.store.keys import ref_key
 from memtrace_collector.store.postgres import keys
 from memtrace_collector.store.postgres.database import Connection
 
@@ -73,7 +74,7 @@ def used_row(
 
 
 def produced_row(graph: int, number: int, ref: str) -> bytes:
-    return _PRODUCED.pack(3, 8, graph, 8, keys.ref_key(ref), 8, number)
+    return _PRODUCED.pack(3, 8, graph, 8, ref_key(ref), 8, number)
 
 
 def span_row(

@@ -13,7 +13,7 @@ from memtrace_collector.graph.facts import Flag, Sequence, SpanFacts, Value
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.processor.quarantine import BAD_DATA
 from memtrace_collector.store.in_memory import InMemoryFactStore
-from memtrace_collector.store.postgres import keys
+from memtrace_collector.store.keys import ref_key
 from memtrace_collector.store.postgres.facts import PostgresFactStore
 from tests.memtrace_collector.graph.build import GRAPH, facts, operation
 
@@ -121,7 +121,7 @@ def test_texts_of_one_graph_are_ranked_as_in_memory(store: PostgresFactStore, qu
 
 def test_records_whose_keys_are_equal_are_told_apart(store: PostgresFactStore) -> None:
     one, other = "mem:plumless", "mem:buckeroo"
-    assert keys.ref_key(f"{one}@a") == keys.ref_key(f"{other}@a")
+    assert ref_key(f"{one}@a") == ref_key(f"{other}@a")
     refs = (f"{one}@a", f"{other}@a")
     made = [operation(f"t/c{n}", "create", n, outputs=[ref]) for n, ref in enumerate(refs)]
     used = [operation(f"t/u{n}", "update", n + 5, inputs=[ref]) for n, ref in enumerate(refs)]
