@@ -11,8 +11,8 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from memtrace_collector.api import server
+from memtrace_collector.api.listening import ApiServer
+from memtrace_collector.api.service import Service, Work
+from memtrace_collector.store.base import CaseStore, FactStore
+from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.browser import hostile as hostile_spans
 from tests.browser.chromium import shown, watched_page
 from tests.demo_run import DemoRun
@@ -66,6 +71,27 @@ def running(store: Path) -> Iterator[Up]:
         yield up
     finally:
         up.stop()
+
+
+@contextmanager
+def served(facts: FactStore, cases: CaseStore) -> Iterator[str]:
+    """The address of the page over two stores, in this process: nothing can be written."""
+    service = Service(facts, cases, Work(**{part.name: _refuse for part in fields(Work)}))
+    with closing(Telemetry("test")) as telemetry:
+        app = server.build(
+            *(lambda _: service, telemetry, lambda: ""),
+            host="127.0.0.1", max_request_bytes=1 << 20, trace_url=TRACE_URL,
+        )  # fmt: skip
+        running = ApiServer(app, "127.0.0.1", 0)
+        running.start()
+        try:
+            yield "http://{}:{}".format(*running.address)
+        finally:
+            running.stop()
+
+
+def _refuse(*_: object) -> Any:
+    raise AssertionError("nothing is written here")
 
 
 @pytest.fixture(scope="session")

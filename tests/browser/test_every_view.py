@@ -22,7 +22,6 @@ def addresses(explorer: Explorer) -> dict[str, str]:
         "failure": f"#/failure/{verdict['id']}",
         "failure script-title": f"#/failure/{explorer.case('script-title')['verdict']['id']}",
         "graph": f"#/graph/{answer}",
-        "graph-case": f"#/graph/{answer}?of=case",
         "operation": f"#/operation/{span_text(verdict['decisive'][0])}",
         "graphs": "#/graphs",
         "graph-answers": f"#/graphs?graph={graph}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
 from tests.browser.chromium import shown, span_text, watched_page
-from tests.browser.conftest import OPEN_ALL, TRACE_URL, Explorer, Shoot, running
+from tests.browser.conftest import OPEN_ALL, TRACE_URL, Explorer, Shoot, running, served
 from tests.contract import scenarios
 from tests.memtrace_collector.running import VECTORS, eventually
 
@@ -57,9 +58,6 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """A verdict of everything that one may hold, and no span."""
-    folder = tmp_path_factory.mktemp("alone") / "store"
-    folder.mkdir()
-    cases = SqliteCaseStore(folder / CASES_FILE)
     finding = verdict_of("overwritten").to_json()
     (loss,) = finding["decisive"]
     ranked_out = {"stage": "retrieval", "error_type": "ranked_out"}
@@ -79,12 +77,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
             "cost": 0.0012, "stopped": None, "asked": [call | {"prompt": hostile_spans.TEXT}],
         },
     }  # fmt: skip
-    for each in (finding, richer):
-        verdict = stored_form(each, "ab" * 16, NOW_NS, cases.verdict("ab" * 16))
-        assert verdict is not None and cases.save_verdict(verdict, [])
-    cases.close()
-    with running(folder) as up:
-        yield Explorer(up.addresses["api"])
+    with closing(SqliteCaseStore(tmp_path_factory.mktemp("alone") / CASES_FILE)) as cases:
+        for each in (finding, richer):
+            verdict = stored_form(each, "ab" * 16, NOW_NS, cases.verdict("ab" * 16))
+            assert verdict is not None and cases.save_verdict(verdict, [])
+        with served(InMemoryFactStore(), cases) as url:
+            yield Explorer(url)
 
 
 def verdict_of(name: str) -> Verdict:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,25 +12,29 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from memtrace_collector.runtime.stores import CASES_FILE
+from memtrace_collector.store.in_memory import InMemoryFactStore
 from memtrace_collector.store.queue import QueuedCase
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser import hostile as hostile_spans
 from tests.browser.chromium import shown
-from tests.browser.conftest import Explorer, Shoot, running
+from tests.browser.conftest import Explorer, Shoot, served
 
 ADDRESS = "#/failures"
 
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
-    """An `up` that nobody has sent anything to."""
-    with running(tmp_path_factory.mktemp("empty") / "store") as up:
-        yield Explorer(up.addresses["api"])
+    """Stores that nobody has sent anything to."""
+    with (
+        closing(SqliteCaseStore(tmp_path_factory.mktemp("empty") / CASES_FILE)) as cases,
+        served(InMemoryFactStore(), cases) as url,
+    ):
+        yield Explorer(url)
 
 
 @dataclass(frozen=True)
 class Many:
-    """An `up` over a store of 120 verdicts without spans, and an answer that was set aside."""
+    """A store of 120 verdicts without spans, and an answer that was set aside."""
 
     explorer: Explorer
     cases: SqliteCaseStore
@@ -37,17 +42,14 @@ class Many:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Many]:
-    folder = tmp_path_factory.mktemp("many") / "store"
-    folder.mkdir()
-    cases = SqliteCaseStore(folder / CASES_FILE)
-    for number in range(120):
-        cases.save_verdict(verdict(number), [])
-    cases.announce([QueuedCase("failed", "ab" * 16, "cd" * 8, "user:anna", 1)], (), None, 0)
-    lease = cases.claim("failed", "worker", 0, 10)
-    assert lease is not None and cases.fail(lease, "the rules fail", None)
-    with running(folder) as up:
-        yield Many(Explorer(up.addresses["api"]), cases)
-    cases.close()
+    with closing(SqliteCaseStore(tmp_path_factory.mktemp("many") / CASES_FILE)) as cases:
+        for number in range(120):
+            cases.save_verdict(verdict(number), [])
+        cases.announce([QueuedCase("failed", "ab" * 16, "cd" * 8, "user:anna", 1)], (), None, 0)
+        lease = cases.claim("failed", "worker", 0, 10)
+        assert lease is not None and cases.fail(lease, "the rules fail", None)
+        with served(InMemoryFactStore(), cases) as url:
+            yield Many(Explorer(url), cases)
 
 
 def verdict(number: int) -> dict[str, object]:

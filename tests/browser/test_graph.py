@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -11,17 +10,13 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from memtrace_collector.api import server
-from memtrace_collector.api.listening import ApiServer
-from memtrace_collector.api.service import Service, Work
 from memtrace_collector.log.position import START
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
-from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.benchmarks.owner_graph import Owner, batches
 from tests.browser import hostile as hostile_spans
 from tests.browser.chromium import span_text
-from tests.browser.conftest import TRACE_URL, Explorer, Shoot
+from tests.browser.conftest import TRACE_URL, Explorer, Shoot, served
 
 LARGE_OPERATIONS = 10_000
 MAX_SECONDS = 10.0
@@ -230,27 +225,12 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     with (
         closing(SqliteFactStore(folder / "facts.db")) as facts,
         closing(SqliteCaseStore(folder / "cases.db")) as cases,
-        closing(Telemetry("test")) as telemetry,
     ):
         for batch in batches(owner.facts(LARGE_OPERATIONS, 4)):
             facts.apply(((START, item) for item in batch), START)
-        service = Service(facts, cases, no_work())
-        app = server.build(
-            lambda _: service, telemetry, lambda: "", host="127.0.0.1", max_request_bytes=1 << 20
-        )
-        running = ApiServer(app, "127.0.0.1", 0)
-        running.start()
-        host, port = running.address
         answer = str(owner.planted[3].answer.key)
-        yield Explorer(f"http://{host}:{port}", [{"id": "planted", "address": answer}])
-        running.stop()
-
-
-def no_work() -> Work:
-    def refuse(*_: object) -> None:
-        raise AssertionError("nothing is written here")
-
-    return Work(**{part.name: refuse for part in dataclasses.fields(Work)})
+        with served(facts, cases) as url:
+            yield Explorer(url, [{"id": "planted", "address": answer}])
 
 
 def test_a_case_of_a_thousand_nodes_is_drawn_fast_and_stays_fluid(

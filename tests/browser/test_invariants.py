@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Explorer, Shoot, running
-from tests.memtrace_collector.running import VECTORS, eventually
+from memtrace_collector.runtime.stores import CASES_FILE
+from memtrace_collector.store.in_memory import InMemoryFactStore
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
+from tests.browser.conftest import Explorer, Shoot, served
+from tests.contract import scenarios
 
 
 @pytest.fixture(scope="module")
@@ -16,11 +20,12 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
     """Graphs in which a version was delivered after it was replaced, a search found nothing, and
     a value came back."""
     names = ("stale_retrieved", "not_stored", "flapped")
-    with running(tmp_path_factory.mktemp("invariants") / "store") as up:
-        for name in names:
-            up.post((VECTORS / f"{name}.otlp.json").read_bytes())
-        eventually(lambda: len(up.ask("/graphs")) == len(names), "the graphs")
-        yield Explorer(up.addresses["api"])
+    facts = InMemoryFactStore.of(item for name in names for item in scenarios.facts(name))
+    with (
+        closing(SqliteCaseStore(tmp_path_factory.mktemp("broken") / CASES_FILE)) as cases,
+        served(facts, cases) as url,
+    ):
+        yield Explorer(url)
 
 
 def test_each_finding_leads_to_its_record_and_operation(page: Page, broken: Explorer) -> None:
@@ -51,8 +56,8 @@ def test_a_kind_is_chosen_by_keyboard_and_kept_in_the_address(page: Page, broken
 
 def test_nothing_found_is_said_plainly(page: Page, explorer: Explorer) -> None:
     explorer.open(page, "#/invariants")
-    if not explorer.ask("/invariants"):
-        expect(page.get_by_role("region", name="Found")).to_contain_text("Nothing was found")
+    assert explorer.ask("/invariants") == []
+    expect(page.get_by_role("region", name="Found")).to_contain_text("Nothing was found")
 
 
 def test_broken_invariants_are_readable_in_both_themes(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from memtrace_collector.runtime.stores import CASES_FILE
+from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.browser.chromium import shown, span_text
-from tests.browser.conftest import Explorer
+from tests.browser.conftest import Explorer, served
+from tests.memtrace_collector.attribution.scripts import Script
 
 
 def address_of(graph_id: str, record: str) -> str:
@@ -20,6 +26,18 @@ def opened(page: Page, explorer: Explorer, case: str, ref: str = "last_right") -
     verdict: dict[str, Any] = explorer.case(case)["verdict"]
     explorer.open(page, address_of(verdict["graph_id"], verdict[ref].partition("@")[0]))
     return verdict
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
+    """A record of 1,500 characters."""
+    script = Script()
+    script.remember("word " * 300)
+    with (
+        closing(SqliteCaseStore(tmp_path_factory.mktemp("long") / CASES_FILE)) as cases,
+        served(script.store(), cases) as url,
+    ):
+        yield Explorer(url)
 
 
 def test_a_change_is_read_word_by_word_with_who_wrote_it_and_what_it_broke(
@@ -94,6 +112,21 @@ def test_the_time_line_says_in_words_what_it_draws(page: Page, explorer: Explore
     label = drawing.get_attribute("aria-label") or ""
     assert label.startswith("2 writes, ") and "answers, from 20" in label
     assert drawing.locator(".written rect").count() == 2
+
+
+def test_a_long_text_is_folded_until_it_is_wanted_whole(page: Page, long: Explorer) -> None:
+    long.open(page, address_of("user:test", "mem:stub:1"))
+    text = page.get_by_role("article", name="v1").locator(".captured")
+    button = page.get_by_role("button", name="Show all 1,500 characters")
+    expect(button).to_have_attribute("aria-expanded", "false")
+    folded = text.bounding_box()
+    button.click()
+    whole = text.bounding_box()
+    assert folded is not None and whole is not None and whole["height"] > folded["height"] + 20
+    less = page.get_by_role("button", name="Show less")
+    expect(less).to_have_attribute("aria-expanded", "true")
+    less.click()
+    assert text.bounding_box() == folded
 
 
 def test_hostile_texts_stay_text(page: Page, hostile: Explorer) -> None:
