@@ -28,11 +28,14 @@ def labelled(pieces: Iterable[Piece | Problem], found: list[Label]) -> Iterator[
 
 def take_over(ask: Questions, found: Iterable[Label], problems: list[Problem]) -> Iterator[Label]:
     """Those that are judgements of the store now; why the others are not is a problem each."""
+    verdicts: dict[str, list[Any]] = {}
     for label in found:
-        answer = str(label.answer)
+        answer, graph = str(label.answer), label.graph_id
         try:
-            verdicts = ask.attribute("rules", label.graph_id, True)["verdicts"]
-            ask.judge(answer, _said(label, [each for each in verdicts if _is_of(each, label)]))
+            if graph not in verdicts:
+                verdicts[graph] = ask.attribute("rules", graph, True)["verdicts"]
+            said = _said(label, [each for each in verdicts[graph] if _is_of(each, label)])
+            ask.judge(answer, said)
         except UnreachableError:
             raise
         except MemtraceError as error:

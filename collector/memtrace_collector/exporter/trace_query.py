@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 TIMEOUT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 32 << 20
 _NOT_FOUND = 404
+_NOT_BLANK = re.compile(r"\S")
 
 Api = Literal["jaeger", "tempo"]
 _PATHS: Mapping[Api, str] = {"jaeger": "/api/v3/traces/", "tempo": "/api/traces/"}
@@ -97,11 +99,10 @@ def _bounded(response: httpx.Response) -> bytes | None:
 
 def _of_jaeger(body: bytes) -> Iterator[str]:
     """One JSON object, or one after the other where it streams."""
-    text, at, decoder = body.decode().strip(), 0, json.JSONDecoder()
-    while at < len(text):
-        answer, at = decoder.raw_decode(text, at)
+    text, at, decoder = body.decode(), 0, json.JSONDecoder()
+    while (start := _NOT_BLANK.search(text, at)) is not None:
+        answer, at = decoder.raw_decode(text, start.start())
         yield from _span_ids(answer["result"])
-        at += len(text[at:]) - len(text[at:].lstrip())
 
 
 def _span_ids(traces: Mapping[str, Any]) -> Iterator[str]:
