@@ -379,13 +379,18 @@ def _people(page: dashboard.Dashboard) -> None:
 
 
 def _agreement() -> stat.Panel:
-    agreed = increase("memtrace.judgements", 'agreement="confirmed"')
+    agreed = ("memtrace.judged", 'agreement="confirmed"')
+    everything, by_stage = (
+        share(present(*agreed, by=by), present("memtrace.judged", by=by)) for by in ("", "stage")
+    )
     return number(
         "Agreement with people",
-        "Share of judgements by hand that confirmed the verdict, in this window. Low: export the"
-        " corrected cases and look at which rule or model goes wrong.",
+        "Share of the answers judged by hand whose verdict was confirmed, as of now, in all and by"
+        " the stage that the machine finds. Low: export the corrected cases and look at which rule"
+        " or model goes wrong.",
         "percentunit",
-        at_the_end("", share(agreed, increase("memtrace.judgements"))),
+        at_the_end("all", everything),
+        at_the_end("{{stage}}", by_stage),
         empty="nobody judged by hand",
         width=8,
     )

@@ -151,7 +151,7 @@ def _judge(found: Monitored) -> None:
     verdict = next(each for each in verdicts if each["error_type"] == "overwritten")
     answer = f"{verdict['answer']['traceId']}:{verdict['answer']['spanId']}"
     found.serving.send("/judge", {"answer": answer, "action": "confirm", "by": "anna"})
-    seen = "sum(memtrace_judgements_total) == 1"
+    seen = "sum(memtrace_judgements_total) == 1 and max(memtrace_judged) == 1"
     eventually(lambda: bool(found.query(seen)), "the judgement, scraped")
 
 
