@@ -14,6 +14,7 @@ from memtrace_collector.exporter.delivery import DELIVERED, Delivery
 from memtrace_collector.exporter.otlp import OtlpDestination
 from memtrace_collector.log.format import Encoding, LogRecord, Signal
 from memtrace_collector.log.segments import SegmentLog
+from memtrace_collector.otlp.slices import sliced
 from memtrace_collector.processor import forwarder as forwarder_module
 from memtrace_collector.processor.forwarder import Forwarder, Pace, Stores
 from memtrace_collector.processor.projector import Projector
@@ -244,6 +245,30 @@ def test_json_is_rewritten_for_a_destination_that_takes_none(pipeline: Pipeline)
     destination = Collecting(encodings=("protobuf",))
     pipeline.forwarder(destination).run_once()
     assert [span.name for span in destination.spans()] == ["s"]
+
+
+def test_only_what_a_destination_finds_too_long_is_shortened_in_whatever_form_it_came(
+    pipeline: Pipeline,
+) -> None:
+    said = {"key": "said", "value": {"stringValue": "x" * 3_001}}
+    span = {"traceId": "01" * 16, "spanId": "02" * 8, "attributes": [said]}
+    in_json = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    short = request(plain_span(1, 1, said="x" * 3_000)).SerializeToString()
+    broken = sliced(b"")
+    # the bytes of others are not read: nobody saw that this is no span
+    broken.resource_spans.add().scope_spans.add().spans.append(b"\xff" * 3_001)
+    unread = broken.SerializeToString()
+    for body, encoding in ((in_json, "json"), (short, "protobuf"), (unread, "protobuf")):
+        pipeline.append(body, "traces", encoding)
+    pipeline.project()
+    destination = Collecting()
+    destination.longest_text = 3_000
+    pipeline.forwarder(destination).run_once()
+    (_, shortened, encoding), *others = destination.seen
+    (kept,) = all_spans(ExportTraceServiceRequest.FromString(shortened))
+    assert kept.attributes[0].value.string_value == "x" * 2_997 + "…"
+    assert encoding == "protobuf"
+    assert others == [("traces", short, "protobuf"), ("traces", unread, "protobuf")]
 
 
 def test_spans_that_are_not_ours_are_untouched_beside_ours(pipeline: Pipeline) -> None:

@@ -36,8 +36,9 @@ SELECT body FROM verdict v WHERE tenant = %(tenant)s
 """
 _LONGEST = (
     "SELECT (SELECT min(since_ns) FROM task WHERE tenant = %(tenant)s AND state = %(waiting)s),"
-    " (SELECT created FROM verdict JOIN outbox o USING(tenant, case_id, revision)"
-    " WHERE o.tenant = %(tenant)s AND o.state = %(pending)s ORDER BY o.number LIMIT 1)"
+    " (SELECT created FROM verdict JOIN (SELECT tenant, case_id, revision FROM outbox"
+    " WHERE tenant = %(tenant)s AND state = %(pending)s ORDER BY number LIMIT 1) oldest"
+    " USING(tenant, case_id, revision))"
 )
 _REVISIONS = "SELECT body FROM verdict WHERE tenant = %s AND case_id = %s ORDER BY revision"
 _SHORT = (
