@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -18,6 +18,8 @@ from memtrace_collector.api.questions import Questions, Replaying
 from memtrace_collector.attribution.judging.said import read as said_from
 
 _MEDIA_TYPES = {"json": "application/json", "graphml": "application/xml"}
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a body is refused with that has half a surrogate pair, or very many brackets, as well."""
 
 
 class Handlers:
@@ -164,8 +166,8 @@ class Handlers:
     async def _json(self, request: Request) -> dict[str, Any]:
         _expect(request, "application/json")
         try:
-            body = json.loads(await self._body(request))
-        except ValueError:
+            body = msgspec.json.decode(await self._body(request))
+        except _NOT_JSON:
             raise errors.WrongUseError("the body is not JSON") from None
         if not isinstance(body, dict):
             raise errors.WrongUseError("the body is not a JSON object")

@@ -87,3 +87,17 @@ def test_the_page_is_told_the_types_with_their_meaning_and_the_operations(client
 
 def test_every_type_has_a_meaning() -> None:
     assert set(TYPE_MEANINGS) == set(STAGE_OF) and set(STAGE_MEANINGS) == set(STAGES)
+
+
+@pytest.mark.parametrize("note", ["\\ud800", "\\ud800 and more", "\udcff"])
+def test_a_note_that_is_no_text_is_refused_and_changes_nothing(
+    client: Client, url: str, note: str
+) -> None:
+    body = f'{{"answer": "{ANSWER}", "action": "confirm", "note": "{note}"}}'
+    response = httpx.post(
+        f"{url}/api/v1/judge",
+        content=body.encode("utf-8", "surrogateescape"),
+        headers={"content-type": "application/json"},
+    )
+    assert (response.status_code, response.json()["message"]) == (400, "the body is not JSON")
+    assert [each["revision"] for each in client.verdicts("", "", "")] == [1]
