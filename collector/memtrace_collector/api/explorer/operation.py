@@ -109,9 +109,9 @@ def _part(
 
 
 def _homes(stores: Stores, item: Operation, refs: Collection[str]) -> dict[str, str]:
-    """The graphs in which references were made, where these are others that it read from."""
+    """The graphs in which references were made, its own before those that it read from."""
     made: dict[str, str] = {}
-    for graph_id in item.reads:
+    for graph_id in (item.graph_id, *item.reads) if item.reads else ():
         asked = [ref for ref in refs if ref not in made]
         found = stores.graphs.producers(graph_id, asked) if asked else {}
         made.update(dict.fromkeys(found, graph_id))
