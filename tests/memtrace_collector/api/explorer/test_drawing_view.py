@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,12 @@ import pytest
 
 from memtrace_collector.api.explorer import drawing as view
 from memtrace_collector.api.explorer.catalog import VIEWS
-from memtrace_collector.api.exploring import Stores
 from memtrace_collector.api.service import Service
 from memtrace_collector.app import open_service
 from memtrace_collector.config import Config
 from memtrace_collector.errors import NotFoundError, WrongUseError
 from memtrace_collector.graph.questions.shapes import time_json
-from memtrace_collector.log.position import LogPosition
 from memtrace_collector.receiver.decode import decode
-from memtrace_collector.store.base import FactStore
-from memtrace_collector.store.in_memory import InMemoryFactStore
-from memtrace_collector.store.sqlite_cases import SqliteCaseStore
-from tests.contract.scenarios import facts_of
-from tests.contract.test_fact_stores import MAKERS
 from tests.memtrace_collector.running import VECTORS
 
 GRAPH, ANSWER = "user:overwritten", "efb8a8ab508e6bd1b651fee1f0b833a8:7e6273752eb9794e"
@@ -168,26 +159,3 @@ def test_graphs_are_listed_with_their_failures_and_found_by_a_part_of_their_id(
         service.view("graph-answers", {"graph": GRAPH, "only": "some"})
     with pytest.raises(NotFoundError):
         service.view("graph-answers", {"graph": "user:nobody"})
-
-
-@pytest.mark.parametrize("maker", MAKERS)
-def test_every_store_gives_the_same_views(
-    request: pytest.FixtureRequest, tmp_path: Path, maker: str
-) -> None:
-    document = json.loads((VECTORS / "overwritten.otlp.json").read_text())
-    expected = json.loads((VECTORS / "overwritten.expected.json").read_text())["verdict"]
-    asked = {
-        "graph": {"answer": ANSWER, "of": "case"},
-        "graphs": {},
-        "graph-answers": {"graph": GRAPH},
-        "operation": {"span": text(expected["decisive"][0])},
-    }
-
-    def views(store: FactStore) -> dict[str, Any]:
-        batch = [(LogPosition(1, n), each) for n, each in enumerate(facts_of(document))]
-        store.apply(batch, LogPosition(1, len(batch)))
-        with closing(SqliteCaseStore(tmp_path / f"{type(store).__name__}.db")) as cases:
-            return {name: VIEWS[name](Stores(store, cases), given) for name, given in asked.items()}
-
-    with closing(MAKERS[maker](request)) as store, closing(InMemoryFactStore()) as plain:
-        assert views(store) == views(plain)

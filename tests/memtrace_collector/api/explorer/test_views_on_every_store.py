@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from memtrace_collector.api.explorer.impact import impact
-from memtrace_collector.api.explorer.invariants import invariants
-from memtrace_collector.api.explorer.record import record
-from memtrace_collector.api.explorer.why import why
+from memtrace_collector.api.explorer.catalog import VIEWS
 from memtrace_collector.api.exploring import Stores
 from memtrace_collector.api.questions import Json
+from memtrace_collector.attribution.attribute import attribute
+from memtrace_collector.attribution.superseding import stored_form
+from memtrace_collector.attribution.work.intake import case_id
+from memtrace_collector.graph import flags
+from memtrace_collector.graph.loader import load_case
 from memtrace_collector.log.position import START, LogPosition
 from memtrace_collector.store.base import CaseStore, FactStore
 from memtrace_collector.store.in_memory import InMemoryFactStore
@@ -25,12 +27,18 @@ from tests.contract import scenarios
 
 VECTORS = ("overwritten", "ranked_out", "stale_retrieved", "flapped", "two_graphs")
 RECORD = "mem:stub:11"
+NOW_NS = 1_800_000_000 * 10**9
 
 
 @contextlib.contextmanager
 def filled(facts: FactStore, cases: CaseStore) -> Iterator[Stores]:
+    """The vectors with a verdict on each flagged answer."""
     items = [item for name in VECTORS for item in scenarios.facts(name)]
     facts.apply(((LogPosition(1, n), item) for n, item in enumerate(items)), START)
+    for flagged in flags.flagged_answers(facts):
+        finding = attribute(load_case(facts, flagged.answer, flagged.flag)).to_json()
+        verdict = stored_form(finding, case_id(flagged.answer), NOW_NS, None)
+        assert verdict is not None and cases.save_verdict(verdict, [])
     yield Stores(facts, cases)
     facts.close()
     cases.close()
@@ -40,21 +48,26 @@ def told(stores: Stores) -> list[Json]:
     """Everything that the views say of the vectors."""
     graphs = [summary.graph_id for summary in stores.graphs.graphs()]
     owned = [each for each in graphs if each.startswith("user:") and each != "user:two_graphs"]
-    answers = [why(stores, {"graph": graph_id}) for graph_id in graphs]
-    spans = [each["span"] for found in answers for each in found["answers"]["items"]]
-    keys = [f"{span['traceId']}:{span['spanId']}" for span in spans]
-    return [
-        *answers,
-        *(record(stores, {"graph": graph_id, "record": RECORD}) for graph_id in owned),
-        *(
-            why(stores, {"answer": key, "about": about})
-            for key in keys
-            for about in (RECORD, "Porto")
-        ),
-        impact(stores, {"target": "msg:conv/1"}),
-        impact(stores, {"graph": owned[0], "text": "Lisbon"}),
-        invariants(stores, {}),
+    verdicts = stores.cases.short_verdicts()
+    assert len(verdicts) == len(VECTORS)
+    asked: list[tuple[str, dict[str, str]]] = [
+        ("failures", {}),
+        ("graphs", {}),
+        ("invariants", {}),
+        ("impact", {"target": "msg:conv/1"}),
+        ("impact", {"graph": owned[0], "text": "Lisbon"}),
     ]
+    for graph_id in graphs:
+        asked += [("why", {"graph": graph_id}), ("graph-answers", {"graph": graph_id})]
+    asked += [("record", {"graph": graph_id, "record": RECORD}) for graph_id in owned]
+    for verdict in verdicts:
+        answer = str(verdict.answer_key)
+        asked += [("failure", {"id": verdict.id}), ("judging", {"id": verdict.id})]
+        asked += [("why", {"answer": answer, "about": about}) for about in (RECORD, "Porto")]
+        asked += [("graph", {"answer": answer, "of": of}) for of in ("ancestry", "case")]
+        asked += [("answer", {"answer": answer}), ("operation", {"span": answer})]
+    assert {name for name, _ in asked} == set(VIEWS)
+    return [VIEWS[name](stores, parameters) for name, parameters in asked]
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
