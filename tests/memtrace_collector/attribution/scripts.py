@@ -213,3 +213,18 @@ class Script:
 
     def first(self, step: str) -> OperationKey:
         return next(op for op in self.operations if op.step == step).key
+
+
+def three_candidates() -> tuple[Script, list[str]]:
+    """An answer and three records: one injected and used, one returned only, one cut."""
+    script = Script()
+    refs = [
+        script.remember(text, record=str(number))[1]
+        for number, text in enumerate(
+            ("Enzo cuts her hair.", "She likes tea.", "Her barber is in Rome."), 1
+        )
+    ]
+    script.ask("Who cuts her hair?")
+    script.retrieve(*refs[:2], scores=(0.9, 0.5), dropped=[Dropped(refs[2], 0.4, "limit", 3)])
+    script.answer("Enzo does.", script.assemble(refs[0]))
+    return script, refs

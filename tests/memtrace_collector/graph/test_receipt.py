@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from memtrace_collector.graph import receipt
 from memtrace_collector.graph.case import Case
-from memtrace_collector.graph.facts import Dropped
 from memtrace_collector.graph.loader import load_case
-from tests.memtrace_collector.attribution.scripts import Script
-
-
-def asked() -> tuple[Script, list[str]]:
-    """Three records: one injected and used, one returned only, one cut."""
-    script = Script()
-    refs = [
-        script.remember(text, record=str(number))[1]
-        for number, text in enumerate(
-            ("Enzo cuts her hair.", "She likes tea.", "Her barber is in Rome."), 1
-        )
-    ]
-    script.ask("Who cuts her hair?")
-    script.retrieve(*refs[:2], scores=(0.9, 0.5), dropped=[Dropped(refs[2], 0.4, "limit", 3)])
-    script.answer("Enzo does.", script.assemble(refs[0]))
-    script.flag("Enzo")
-    return script, refs
+from tests.memtrace_collector.attribution.scripts import Script, three_candidates
 
 
 def case_of(script: Script) -> Case:
-    store = script.store()
-    return load_case(store, script.operations[-1], script.flags[-1])
+    script.flag("Enzo")
+    return load_case(script.store(), script.operations[-1], script.flags[-1])
 
 
 def test_every_candidate_has_its_rank_and_fate() -> None:
-    script, refs = asked()
+    script, refs = three_candidates()
     (read,) = receipt.receipt(case_of(script))
     assert read.operation.step == "retrieve"
     assert [tuple(item) for item in read.candidates] == [
@@ -43,14 +26,14 @@ def test_every_candidate_has_its_rank_and_fate() -> None:
 
 
 def test_without_texts_nobody_knows_what_was_used() -> None:
-    script, _ = asked()
+    script, _ = three_candidates()
     script.values.clear()
     (read,) = receipt.receipt(case_of(script))
     assert [item.used for item in read.candidates] == [None, False, False]
 
 
 def test_a_record_is_found_by_its_name_its_version_or_its_text() -> None:
-    script, refs = asked()
+    script, refs = three_candidates()
     case = case_of(script)
     assert receipt.matching_records(case, "mem:stub:3") == ["mem:stub:3"]
     assert receipt.matching_records(case, refs[2]) == ["mem:stub:3"]

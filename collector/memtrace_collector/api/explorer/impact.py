@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from memtrace_collector.api.explorer.graph_choice import chosen_graph, graphs_json
 from memtrace_collector.api.explorer.judged import FAILED, MAX_JUDGED, answers_json, judgements
-from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, text_json
+from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, operation_json, text_json
 from memtrace_collector.api.explorer.view import Parameters
 from memtrace_collector.api.exploring import Stores
 from memtrace_collector.api.questions import Json
@@ -157,18 +157,6 @@ class _Shown:
     def _is_deleted(self, record: _Record) -> bool:
         writes = self._lookups.history(*record)
         return bool(writes) and is_deleted(writes[-1].version)
-
-
-def operation_json(operation: Operation) -> Json:
-    """Who made something."""
-    return {
-        "span": span_json(operation.key),
-        "graph_id": operation.graph_id,
-        "name": operation.name,
-        "step": operation.step,
-        "service": operation.service,
-        "time_ns": operation.start_ns,
-    }
 
 
 def _answers(stores: Stores, found: Impact, shown: _Shown) -> Json:

@@ -1,4 +1,5 @@
-"""Pages of long lists, shortened texts: what a view leaves out, it counts. Pure."""
+"""What several views give alike: pages of long lists and shortened texts, whose rest is counted,
+and who did something. Pure."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from typing import NamedTuple, TypeVar
 from memtrace_collector.api.explorer.view import Parameters
 from memtrace_collector.api.questions import Json
 from memtrace_collector.errors import WrongUseError
+from memtrace_collector.graph.facts import Operation
+from memtrace_collector.graph.questions.shapes import span_json
 
 TEXT_CHARS = 4_000
 """Of one captured text."""
@@ -60,3 +63,17 @@ def text_json(text: str | None, chars: int = TEXT_CHARS) -> Json | None:
     """``{"text", "chars"}``: the beginning of a captured text and its whole length; None when it
     was not captured."""
     return None if text is None else {"text": text[:chars], "chars": len(text)}
+
+
+def operation_json(operation: Operation) -> Json:
+    """Who did something, when and where."""
+    return {
+        "span": span_json(operation.key),
+        "graph_id": operation.graph_id,
+        "name": operation.name,
+        "step": operation.step,
+        "system": operation.system,
+        "service": operation.service,
+        "time_ns": operation.start_ns,
+        "error": operation.error_type,
+    }

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from memtrace_collector.api.explorer.judged import short_verdict_json
-from memtrace_collector.api.explorer.parts import EXCERPT_CHARS, TEXT_CHARS, text_json
+from memtrace_collector.api.explorer.parts import (
+    EXCERPT_CHARS,
+    TEXT_CHARS,
+    operation_json,
+    text_json,
+)
 from memtrace_collector.api.questions import Json
 from memtrace_collector.graph import content
 from memtrace_collector.graph.case import Write
-from memtrace_collector.graph.facts import Operation, OperationKey
+from memtrace_collector.graph.facts import OperationKey
 from memtrace_collector.graph.grounds import Chosen, grounds_of
 from memtrace_collector.graph.history import is_deleted
 from memtrace_collector.graph.lookups import Lookups
 from memtrace_collector.graph.questions.operations import values_of
-from memtrace_collector.graph.questions.shapes import span_json, span_key
+from memtrace_collector.graph.questions.shapes import span_key
 from memtrace_collector.graph.resolution import Occurrence
 from memtrace_collector.graph.terms import terms
 from memtrace_collector.graph.versions import texts_of
@@ -77,7 +82,7 @@ class Versions:
             "answers": self.answers[place],
             "supersedes": [self._superseded(place, r) for r in operation.supersedes[:MAX_LISTED]],
             "broke": self._broke(write, told.pop("deciders")),
-            **_operation(operation),
+            **operation_json(operation),
             **told,
         }
 
@@ -145,7 +150,7 @@ class _Told:
             "role": said.operation.roles.get(said.ref, ""),
             "said_at": said.operation.times.get(said.ref, ""),
             "text": value and text_json(content.plain_text(value), 3 * EXCERPT_CHARS),
-            **_operation(said.operation),
+            **operation_json(said.operation),
         }
 
 
@@ -177,26 +182,13 @@ def _graphs(write: Write, said: Occurrence) -> tuple[str, ...]:
     return tuple(dict.fromkeys((said.operation.graph_id, write.operation.graph_id)))
 
 
-def _operation(operation: Operation) -> Json:
-    return {
-        "span": span_json(operation.key),
-        "graph_id": operation.graph_id,
-        "name": operation.name,
-        "step": operation.step,
-        "system": operation.system,
-        "service": operation.service,
-        "time_ns": operation.start_ns,
-        "error": operation.error_type,
-    }
-
-
 def _decision(chosen: Chosen) -> Json:
     decision = chosen.decision
     return {
         "action": decision.action if decision else None,
         "status": decision.status if decision else None,
         "fact": decision.fact if decision else None,
-        **_operation(chosen.operation),
+        **operation_json(chosen.operation),
     }
 
 

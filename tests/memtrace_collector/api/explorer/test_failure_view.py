@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,13 +27,6 @@ from tests.memtrace_collector.attribution.scripts import Script
 NOW_NS = 1_800_000_000 * 10**9
 Json = dict[str, Any]
 Judged = Callable[..., tuple[Stores, str]]
-
-
-@pytest.fixture
-def cases(tmp_path: Path) -> Iterator[SqliteCaseStore]:
-    store = SqliteCaseStore(tmp_path / "cases.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +14,6 @@ from memtrace_collector.graph.questions import references
 from memtrace_collector.graph.questions.answered import AS_THEY_ARE
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
 from tests.memtrace_collector.attribution.scripts import Script
-
-
-@pytest.fixture
-def cases(tmp_path: Path) -> Iterator[SqliteCaseStore]:
-    store = SqliteCaseStore(tmp_path / "cases.db")
-    yield store
-    store.close()
 
 
 def answered() -> tuple[Script, str, str]:

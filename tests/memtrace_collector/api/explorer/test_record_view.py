@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,13 +21,6 @@ from tests.contract import scenarios
 from tests.memtrace_collector.attribution.scripts import Script
 
 RECORD = "mem:stub:1"
-
-
-@pytest.fixture
-def cases(tmp_path: Path) -> Iterator[SqliteCaseStore]:
-    store = SqliteCaseStore(tmp_path / "cases.db")
-    yield store
-    store.close()
 
 
 def judged(store: InMemoryFactStore, cases: SqliteCaseStore) -> dict[str, Any]:

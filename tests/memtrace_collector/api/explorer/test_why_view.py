@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,31 +10,8 @@ from memtrace_collector.api.explorer import why as view
 from memtrace_collector.api.explorer.why import why
 from memtrace_collector.api.exploring import Stores
 from memtrace_collector.errors import NotFoundError, WrongUseError
-from memtrace_collector.graph.facts import Dropped
 from memtrace_collector.store.sqlite_cases import SqliteCaseStore
-from tests.memtrace_collector.attribution.scripts import Script
-
-
-@pytest.fixture
-def cases(tmp_path: Path) -> Iterator[SqliteCaseStore]:
-    store = SqliteCaseStore(tmp_path / "cases.db")
-    yield store
-    store.close()
-
-
-def asked() -> tuple[Script, list[str]]:
-    """Three records: one injected and used, one returned only, one cut."""
-    script = Script()
-    refs = [
-        script.remember(text, record=str(number))[1]
-        for number, text in enumerate(
-            ("Enzo cuts her hair.", "She likes tea.", "Her barber is in Rome."), 1
-        )
-    ]
-    script.ask("Who cuts her hair?")
-    script.retrieve(*refs[:2], scores=(0.9, 0.5), dropped=[Dropped(refs[2], 0.4, "limit", 3)])
-    script.answer("Enzo does.", script.assemble(refs[0]))
-    return script, refs
+from tests.memtrace_collector.attribution.scripts import Script, three_candidates
 
 
 def shown(script: Script, cases: SqliteCaseStore, **parameters: str) -> Any:
@@ -44,7 +19,7 @@ def shown(script: Script, cases: SqliteCaseStore, **parameters: str) -> Any:
 
 
 def test_a_receipt_shows_each_candidate_with_its_fate(cases: SqliteCaseStore) -> None:
-    script, refs = asked()
+    script, refs = three_candidates()
     found = shown(script, cases, answer=str(script.last("answer")))
     assert found["answer"]["question"]["text"] == "Who cuts her hair?"
     assert found["answer"]["outcome"] == "unflagged"
@@ -67,13 +42,13 @@ def test_of_a_search_with_very_many_candidates_the_rest_is_counted(
     cases: SqliteCaseStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(view, "MAX_CANDIDATES", 2)
-    script, _ = asked()
+    script, _ = three_candidates()
     (read,) = shown(script, cases, answer=str(script.last("answer")))["reads"]
     assert (len(read["candidates"]), read["left_out"]) == (2, 1)
 
 
 def test_a_question_about_a_text_is_answered_with_what_beat_it(cases: SqliteCaseStore) -> None:
-    script, _ = asked()
+    script, _ = three_candidates()
     found = shown(script, cases, answer=str(script.last("answer")), about="barber is in Rome")
     (told,) = found["about"]["found"]
     assert (told["outcome"], told["record"]) == ("cut", "mem:stub:3")
@@ -85,7 +60,7 @@ def test_a_question_about_a_text_is_answered_with_what_beat_it(cases: SqliteCase
 
 
 def test_answers_to_choose_from_begin_with_those_flagged(cases: SqliteCaseStore) -> None:
-    script, _ = asked()
+    script, _ = three_candidates()
     first = script.last("answer")
     script.flag("Ugo")
     script.ask("And then?", 30)
@@ -120,7 +95,7 @@ def test_only_the_latest_graphs_are_gone_through_and_it_says_how_many(
 
 
 def test_what_is_no_answer_is_refused(cases: SqliteCaseStore) -> None:
-    script, _ = asked()
+    script, _ = three_candidates()
     with pytest.raises(WrongUseError):
         shown(script, cases, answer="nonsense")
     with pytest.raises(NotFoundError):
