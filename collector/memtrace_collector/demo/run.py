@@ -141,9 +141,14 @@ def _verdicts(
     client: Client, answers: Sequence[Recorded], settings: Settings
 ) -> dict[str, dict[str, Any]]:
     wanted = {_name(answer.span) for answer in answers}
+    graphs = {answer.graph_id for answer in answers}  # others of that installation may be large
     deadline = time.monotonic() + VERDICT_SECONDS
     while True:
-        found = {_name(verdict["answer"]): verdict for verdict in client.verdicts("", "", "")}
+        found = {
+            _name(verdict["answer"]): verdict
+            for graph_id in graphs
+            for verdict in client.verdicts(graph_id, "", "")
+        }
         if wanted <= found.keys():
             return found
         if time.monotonic() >= deadline:
