@@ -65,23 +65,24 @@ def monitored(
     url = postgres_cluster.new_database()
     with ExitStack() as opened:
         sink = opened.enter_context(receivers.running(folder / "sink"))
-        start_one = partial(_started, opened, folder, url)
+        front = Stack(folder)
+        ports = {role: free_port() for role in ("process", "work", "serve")}
+        targets = {
+            "memtrace": [f"127.0.0.1:{port}" for port in ports.values()],
+            "otelcol": [f"127.0.0.1:{front.port('otelcol', 8888)}"],
+        }
+        # before all others: it takes five seconds until it asks for the first time
+        prometheus = _prometheus(opened, folder, targets)
+        opened.enter_context(front.collector())
+        start_one = partial(_started, opened, folder, url, ports)
         doors = ("--grpc-port", "0", "--http-port", "0", "--log", str(folder / "process"))
         process = start_one("process", *doors, "--forward", sink.http)
-        port = str(free_port())
-        work = start_one("work", "--api-port", port, "--forward", sink.http)
+        work = start_one("work", "--forward", sink.http)
         serve = start_one("serve", "--log", str(folder / "serve"))
-        front = Stack(folder)
-        opened.enter_context(front.collector())
-        targets = {
-            "memtrace": [_address(up.addresses["api"]) for up in (process, work, serve)],
-            "otelcol": [_address(front.url("otelcol", 8888))],
-        }
-        prometheus = _prometheus(opened, folder, targets)
         found = Monitored(prometheus, url.replace("//test@", f"//{READER}@"), serve)
         deployed = _fill(found, process, demo)
         assert work.stop() == 0
-        start_one("work", "--api-port", port, "--forward", f"http://127.0.0.1:{free_port()}")
+        start_one("work", "--forward", f"http://127.0.0.1:{free_port()}")
         _fail(found, process)
         _judge(found)
         yield replace(found, deployed=deployed)
@@ -155,14 +156,18 @@ def _judge(found: Monitored) -> None:
     eventually(lambda: bool(found.query(seen)), "the judgement, scraped")
 
 
-def _started(opened: ExitStack, folder: Path, url: str, role: str, *arguments: str) -> Up:
-    up = start(role, folder / role, "--store", url, *arguments, **PROMPT)
+def _started(
+    opened: ExitStack,
+    folder: Path,
+    url: str,
+    ports: Mapping[str, int],
+    role: str,
+    *arguments: str,
+) -> Up:
+    fixed = ("--store", url, "--api-port", str(ports[role]))
+    up = start(role, folder / role, *fixed, *arguments, **PROMPT)
     opened.callback(lambda: up.process.poll() is None and up.stop())
     return up
-
-
-def _address(url: str) -> str:
-    return url.removeprefix("http://")
 
 
 def _prometheus(opened: ExitStack, folder: Path, targets: Mapping[str, list[str]]) -> str:

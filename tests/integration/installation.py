@@ -106,6 +106,7 @@ class Installation:
 def running_installation(folder: Path) -> Iterator[Installation]:
     stack = Stack(folder)
     with ExitStack() as parts:
+        parts.enter_context(stack.prometheus())
         database = parts.enter_context(stack.database())
         parts.enter_context(stack.server("jaeger", components.jaeger()))
         installed = Installation(stack, database, parts, {})

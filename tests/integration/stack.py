@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -134,6 +135,17 @@ class Stack:
         with running(command, self._log("otelcol"), **environment) as process:
             eventually(lambda: get(self.url("otelcol", 13133)), "the Collector's health")
             yield process.pid
+
+    @contextmanager
+    def prometheus(self) -> Iterator[None]:
+        """Prometheus, which asks every second; it takes five until it asks for the first time."""
+        configuration = self.rewritten("dashboards/prometheus.yml")
+        configuration.write_text(configuration.read_text().replace("interval: 5s", "interval: 1s"))
+        shutil.copy(ROOT / "dashboards" / "prometheus" / "alerts.yml", self.folder)
+        arguments = [f"--config.file={configuration}", *self.arguments("prometheus")[1:]]
+        arguments.append(f"--web.listen-address={self._address('prometheus', '9090')}")
+        with self.server("prometheus", components.prometheus(), arguments):
+            yield
 
     def prepare(self) -> Path:
         """Run the service of that name; gives the folder of the passwords."""

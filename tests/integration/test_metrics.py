@@ -46,31 +46,35 @@ def scraped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scraped]:
     binary = components.prometheus()
     folder = tmp_path_factory.mktemp("metrics")
     with ExitStack() as parts:
-        backend = parts.enter_context(sink())
-        server = parts.enter_context(up(folder / "store", "--forward", backend.url))
-        for name in FAILURES:
-            server.send(scenarios.request(name).SerializeToString())
-        server.post("/attribute", {})
-        address = f"127.0.0.1:{free_port()}"
+        port, address = free_port(), f"127.0.0.1:{free_port()}"
         command = [
             str(binary),
-            f"--config.file={_configuration(folder, server)}",
+            f"--config.file={_configuration(folder, port)}",
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={address}",
             "--enable-feature=exemplar-storage",
             "--log.level=warn",
         ]
+        # before `up`: it takes five seconds until it asks for the first time
         parts.enter_context(running(command, folder / "prometheus.log"))
+        backend = parts.enter_context(sink())
+        api = ("--api-port", str(port))
+        server = parts.enter_context(up(folder / "store", "--forward", backend.url, *api))
+        for name in FAILURES:
+            server.send(scenarios.request(name).SerializeToString())
+        server.post("/attribute", {})
         url = f"http://{address}"
-        eventually(lambda: _query(url, "memtrace_verdicts_stored_total"), "a scrape")
+        stored = f"sum(memtrace_verdicts_stored_total) == {len(FAILURES)}"
+        eventually(lambda: _query(url, stored), "a scrape after the verdicts")
         yield Scraped(server, url)
 
 
-def _configuration(folder: Path, server: Up) -> Path:
-    target = server.addresses["api"].removeprefix("http://")
+def _configuration(folder: Path, port: int) -> Path:
     document = {
         "global": {"scrape_interval": "1s"},
-        "scrape_configs": [{"job_name": "memtrace", "static_configs": [{"targets": [target]}]}],
+        "scrape_configs": [
+            {"job_name": "memtrace", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+        ],
     }
     path = folder / "prometheus.yml"
     path.write_text(yaml.safe_dump(document))
