@@ -124,15 +124,19 @@ def _fail(found: Monitored, process: Up) -> None:
     for name in AFTER_THE_DEPLOY:
         assert process.post((VECTORS / f"{name}.otlp.json").read_bytes()).status_code == 200
     eventually(lambda: len(found.serving.ask("/verdicts")) == expected, "the verdicts")
-    _seen(found, len(AFTER_THE_DEPLOY))
 
 
-def _seen(found: Monitored, counted: int) -> float:
+def _seen(found: Monitored, counted: int, *also: str) -> float:
     """A moment, in seconds since 1970, until which for some seconds every scrape told of all
-    verdicts: of so many as a worker counts since its start, and of all as serve reads them."""
+    verdicts: of so many as a worker counts since its start, and of all as serve reads them; and of
+    what ``also`` says in PromQL."""
     stored = len(found.serving.ask("/verdicts"))
-    told = (
-        f"sum(memtrace_verdicts_stored_total) >= {counted} and sum(memtrace_verdicts) == {stored}"
+    told = " and ".join(
+        (
+            f"sum(memtrace_verdicts_stored_total) >= {counted}",
+            f"sum(memtrace_verdicts) == {stored}",
+            *also,
+        )
     )
     moment = time.time()
 
@@ -152,8 +156,8 @@ def _judge(found: Monitored) -> None:
     verdict = next(each for each in verdicts if each["error_type"] == "overwritten")
     answer = f"{verdict['answer']['traceId']}:{verdict['answer']['spanId']}"
     found.serving.send("/judge", {"answer": answer, "action": "confirm", "by": "anna"})
-    seen = "sum(memtrace_judgements_total) == 1 and max(memtrace_judged) == 1"
-    eventually(lambda: bool(found.query(seen)), "the judgement, scraped")
+    judged = ("sum(memtrace_judgements_total) == 1", "max(memtrace_judged) == 1")
+    _seen(found, len(AFTER_THE_DEPLOY), *judged)
 
 
 def _started(

@@ -63,18 +63,22 @@ def test_a_planted_answer_does_not_give_what_was_expected(demo):
         assert case["expected"].lower() not in case["answered"].lower()
 
 
-def test_one_answer_comes_from_two_graphs(demo, tmp_path):
-    with up(demo.store) as server:
-        answer = _case(demo, "insurance-desk")["answer"]
-        name = f"{answer['traceId']}:{answer['spanId']}"
-        ancestry = server.get("/ancestry", answer=name)
+@pytest.fixture(scope="module")
+def server(demo):
+    """Over what the demo left."""
+    with up(demo.store) as found:
+        yield found
+
+
+def test_one_answer_comes_from_two_graphs(demo, server):
+    answer = _case(demo, "insurance-desk")["answer"]
+    ancestry = server.get("/ancestry", answer=f"{answer['traceId']}:{answer['spanId']}")
     assert len({operation["graph_id"] for operation in ancestry["operations"]}) == 2
 
 
-def test_its_store_answers_the_commands_it_recommends(demo):
-    with up(demo.store) as server:
-        assert len(server.get("/verdicts")) == len(demo.cases)
-        graphs = [summary["graph_id"] for summary in server.get("/graphs")]
+def test_its_store_answers_the_commands_it_recommends(demo, server):
+    assert len(server.get("/verdicts")) == len(demo.cases)
+    graphs = [summary["graph_id"] for summary in server.get("/graphs")]
     assert any(graph_id.startswith("user:") for graph_id in graphs)
     assert json.dumps(graphs).count("lin_wanyu") == 0, "a user id left the process undigested"
 
