@@ -163,7 +163,7 @@ def test_all_failures_leads_back_to_the_list_as_it_was_filtered(
     page.get_by_label("Memory faults only").check()
     expect(rows(page)).to_have_count(len(planted(explorer)))
     rows(page).first.locator("th a").click()
-    page.locator("ol.way").wait_for()
+    page.locator("ol.way").first.wait_for()
     page.reload()
     page.get_by_role("link", name="All failures").click()
     shown(page, "#/failures?memory=yes")

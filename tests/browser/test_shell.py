@@ -88,6 +88,7 @@ def test_everything_can_be_reached_by_keys(page: Page, explorer: Explorer) -> No
     expect(dialog).to_have_count(0)
     page.keyboard.press("Enter")
     page.wait_for_url("**/#/graphs?graph=*")
+    shown(page, page.evaluate("location.hash"))
     page.locator("body").press("Home")
     page.keyboard.press("Tab")
     page.get_by_role("link", name="Skip to the content").focus()
