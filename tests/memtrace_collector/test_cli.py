@@ -24,6 +24,7 @@ DESIGNED = [
     "flag",
     "attribute",
     "verdicts",
+    "judge",
     "why",
     "impact",
     "case",
