@@ -35,7 +35,7 @@ from memtrace_collector.runtime.stores import FACTS_FILE, open_cases
 from memtrace_collector.store.sqlite_facts import SqliteFactStore
 from tests import components
 from tests.benchmarks.owner_graph import KINDS, Owner, batches
-from tests.browser.conftest import ARGUMENTS
+from tests.browser.chromium import ARGUMENTS
 from tests.memtrace_collector.running import start_up
 
 WARM = 7

@@ -29,7 +29,7 @@ def addresses(explorer: Explorer) -> dict[str, str]:
         "record deleted": f"#/record/{quote(deleted['graph_id'], safe='')}/{record_of(deleted)}",
         "why": f"#/why/{distracted}?about=China+Southern+Airlines",
         "why-form": "#/why",
-        "impact": f"#/impact/{quote(verdict['last_right'], safe='')}",
+        "impact": f"#/impact/{quote(verdict['path'][0]['versions'][0], safe='')}",
         "impact-form": "#/impact",
         "invariants": "#/invariants",
     }
