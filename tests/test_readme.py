@@ -133,3 +133,8 @@ def test_the_searches_of_jaeger_are_those_that_are_tested() -> None:
     shown = re.findall(r"\| `(memtrace[a-z._]+)=([^`]+)` \|", section)
     assert shown[-1][0] == semconv.MEMTRACE_GRAPH_ID
     assert shown[:-1] == list(SEARCHES.values())
+
+
+def test_the_number_of_alerts_is_the_one_told() -> None:
+    rules = (ROOT / "dashboards" / "prometheus" / "alerts.yml").read_text()
+    assert f"holds {rules.count('alert: ')} alerts" in README
