@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
 
-from tests.browser.chromium import launched
 from tests.demo_run import DemoRun, run_demo
 from tests.postgres import Cluster
 
@@ -30,11 +28,3 @@ def postgres_url(postgres_cluster: Cluster) -> str:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> DemoRun:
     """The demo, run once for whoever looks at what it leaves behind; none changes its store."""
     return run_demo(tmp_path_factory.mktemp("demo"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium; each test opens a context of its own. While it is there this thread has an event
-    loop, and tests of other modules could not run theirs."""
-    with launched() as found:
-        yield found

@@ -27,7 +27,7 @@ from memtrace_collector.api.service import Service, Work
 from memtrace_collector.store.base import CaseStore, FactStore
 from memtrace_collector.telemetry.telemetry import Telemetry
 from tests.browser import hostile as hostile_spans
-from tests.browser.chromium import shown, watched_page
+from tests.browser.chromium import launched, shown, watched_page
 from tests.demo_run import DemoRun
 from tests.memtrace_collector.running import Up, eventually, start_up
 
@@ -174,3 +174,11 @@ def _axe(options: dict[str, Any]) -> Check:
         assert grave == [], "\n".join(grave)
 
     return check
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; each test opens a context of its own. While it is there this thread has an event
+    loop, and tests of other modules could not run theirs."""
+    with launched() as found:
+        yield found

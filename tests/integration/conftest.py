@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from playwright.sync_api import Browser
 
+from tests.browser.chromium import launched
 from tests.demo_run import DemoRun, run_demo, send_again
 from tests.integration.installation import Installation, running_installation
 from tests.integration.servers import Jaeger, eventually, jaeger_server, up
@@ -45,3 +47,11 @@ def installed_demo(installation: Installation, tmp_path_factory: pytest.TempPath
     stack = installation.stack
     to = ("--endpoint", stack.url("otelcol", 4318), "--api", stack.url("serve", 4319))
     return run_demo(tmp_path_factory.mktemp("installed"), *to)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; each test opens a context of its own. While it is there this thread has an event
+    loop, and tests of other modules could not run theirs."""
+    with launched() as found:
+        yield found
